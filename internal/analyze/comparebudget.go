@@ -204,21 +204,42 @@ func (c *comparison) asRatio(b *budget.Budget, x *contrast, base string, g gate,
 	limit := x.back(b.Limit.Value)
 	if x.effect.Kind == kindDifference {
 		from := c.find(base, g.operation, g.metric)
-		own, why := c.estimatorFor(from, g.quantile).alone(from, level)
+		own, why := c.estimatorFor(from, g.quantile).alone(from, 1-alpha)
 		if why != "" || !(own.Value > 0) {
 			return unmeasured("the baseline's %s is 0, of which a percentage has no meaning: limit it without a sign", g)
 		}
-		e.Value, e.Lo, e.Hi = e.Value/own.Value, e.Lo/own.Value, e.Hi/own.Value
-		limit = b.Limit.Value
+		e, limit = x.overBase(own), b.Limit.Value
 	}
 	f := finding{Interval: budget.Interval{Value: x.share(e.Value), Lo: x.share(e.Lo), Hi: x.share(e.Hi)}}
 	if x.wide {
 		return tooWide(f, x)
 	}
+	if isFinite(e.Lo) && math.IsInf(e.Hi, 1) {
+		f.how = fmt.Sprintf("%s, interval at %s; the baseline's %s may be 0, which leaves the change without an upper end",
+			unit.Count(e.N, "block"), percent(1-alpha), g)
+		return f
+	}
 	plain := *b
 	plain.Limit.Value = limit
 	f.how = c.basis(&plain, &e, limit, alpha)
 	return f
+}
+
+// overBase is the difference as a share of the baseline, which is known to an interval itself: of shares that of the
+// ratio of their means, else the widest that both allow. What does not vary is divided as it is.
+func (c *contrast) overBase(own stat.Estimate) stat.Estimate {
+	e := c.got.Estimate
+	least, most := max(math.SmallestNonzeroFloat64, own.Lo), own.Hi
+	if c.exact {
+		least, most = own.Value, own.Value
+	} else if c.ratio != nil {
+		if r, ok := c.ratio(e.Level); ok {
+			r.Value, r.Lo, r.Hi = r.Value-1, r.Lo-1, r.Hi-1
+			return r
+		}
+	}
+	e.Value, e.Lo, e.Hi = e.Value/own.Value, min(e.Lo/least, e.Lo/most), max(e.Hi/least, e.Hi/most)
+	return e
 }
 
 // share is the value of a ratio's test as a change; that of a difference is one already.

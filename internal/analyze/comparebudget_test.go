@@ -9,6 +9,7 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/report"
+	"tare/internal/stat"
 )
 
 // enforcers are three treatments, two of which share a level.
@@ -146,6 +147,70 @@ func TestAtTheOfferedRate(t *testing.T) {
 	// 2000 calls without a failure do not show that fewer than 1 in 1000 fail: 5.8 in 2000 are within the interval.
 	if hi := rep.Budgets[2].Hi; hi == nil || *hi < .002 || *hi > .004 {
 		t.Errorf("error at most %v", *hi)
+	}
+}
+
+// TestRelativeBudgetsKnowTheBaselineToAnInterval: a share as a change of the baseline's allows for what the baseline's
+// may be, not only for the difference.
+func TestRelativeBudgetsKnowTheBaselineToAnInterval(t *testing.T) {
+	t.Parallel()
+	// How many of 200 calls fail in each of 20 blocks.
+	two := []int{1, 2, 4, 0, 2, 3, 1, 2, 5, 1, 0, 2, 3, 2, 1, 4, 2, 1, 3, 1}
+	three := []int{2, 4, 2, 3, 3, 5, 1, 4, 3, 2, 4, 2, 4, 3, 5, 2, 1, 4, 3, 3}
+	once, many := make([]int, 20), []int{30, 32, 29, 31, 30, 28, 33, 31, 29, 30, 30, 32, 29, 31, 30, 28, 33, 31, 29, 30}
+	once[7] = 1
+	for _, c := range []struct {
+		budget        string
+		base, treated []int
+		want          report.Verdict
+		reason        string
+	}{
+		{"error <= +110%", two, three, report.Inconclusive, "blocks in all would decide"}, // by the difference alone +106 %
+		{"error <= +170%", two, three, report.Pass, "20 blocks, interval at 98.7 %"},
+		{"error <= +5%", two, three, report.Inconclusive, "blocks in all would decide"},
+		{"error <= +100%", once, many, report.Fail, "the baseline's token.error may be 0"},
+		{"error <= +100000%", once, many, report.Inconclusive, "the baseline's token.error may be 0"},
+	} {
+		x := experiment{
+			blocks: 20, calls: 200, cost: millisecond, operations: []string{"token"}, seed: 2, budget: []string{c.budget},
+			fail: func(treatment string, block, call int) bool {
+				bad := c.base
+				if treatment == seccomp {
+					bad = c.treated
+				}
+				return call-100 < bad[block] // after the warm-up
+			},
+		}
+		b := analyzed(t, x.write(t, t.TempDir())).Budgets[0]
+		if b.Verdict != c.want || !strings.Contains(b.Reason, c.reason) {
+			t.Errorf("%s: %s (%s) [%v, %v], want %s (%q)", b.Text, b.Verdict, b.Reason, show(b.Lo), show(b.Hi), c.want,
+				c.reason)
+		}
+	}
+}
+
+// TestOverBase: a difference that is no share's is divided by all that the baseline may be, unless it does not vary.
+func TestOverBase(t *testing.T) {
+	t.Parallel()
+	inf := math.Inf(1)
+	for name, c := range map[string]struct {
+		lo, hi, from, to float64 // of the difference, and of the baseline, which is 2
+		exact            bool
+		wantLo, wantHi   float64
+	}{
+		"around 0":              {-1, 1, 1, 4, false, -1, 1},
+		"above 0":               {1, 3, 1, 4, false, .25, 3},
+		"below 0":               {-3, -1, 1, 4, false, -3, -.25},
+		"the baseline may be 0": {1, 3, -1, 4, false, .25, inf},
+		"both may be 0":         {0, 0, 0, 4, false, 0, 0},
+		"exactly":               {1, 1, 1, 4, true, .5, .5},
+	} {
+		x := &contrast{exact: c.exact}
+		x.got.Estimate = stat.Estimate{Value: 1, Lo: c.lo, Hi: c.hi, Level: level, N: 20}
+		e := x.overBase(stat.Estimate{Value: 2, Lo: c.from, Hi: c.to})
+		if e.Value != .5 || e.Lo != c.wantLo || e.Hi != c.wantHi {
+			t.Errorf("%s: %+v, want [%v, %v]", name, e, c.wantLo, c.wantHi)
+		}
 	}
 }
 

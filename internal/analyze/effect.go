@@ -31,6 +31,8 @@ type contrast struct {
 	test func(level float64) (stat.Test, error)
 	// mean is Student's test of the same blocks; nil: there is none.
 	mean func(level float64) (stat.Test, error)
+	// ratio estimates the ratio of the means of shares; nil: it is no contrast of shares within blocks.
+	ratio func(level float64) (stat.Estimate, bool)
 	// least is the smallest p-value that so many blocks can give, whatever their values.
 	least     float64
 	base      float64 // the baseline's median over its blocks; 0: not known

@@ -160,6 +160,9 @@ func (e estimator) ofBlocks(x, y []float64, inUnit bool) (*contrast, error) {
 	default:
 		c.within(x, y)
 	}
+	if e.metric.Unit == metric.Ratio && !e.unblocked {
+		c.ratio = func(level float64) (stat.Estimate, bool) { return stat.MeanRatio(x, y, level) }
+	}
 	return c, nil
 }
 

@@ -29,3 +29,30 @@ func MeanP(d []float64) float64 {
 	}
 	return 1
 }
+
+// MeanRatio is the ratio of the mean of treated to that of base, whose values are pairs and never negative, with the
+// interval of Fieller (Journal of the Royal Statistical Society B 16 (1954) 175): all ratios r for which Student's test
+// of treated − r·base does not exclude a mean of 0. It has no upper end where base's own mean may be 0. ok is false for
+// fewer than two pairs, where that mean is 0, and for a level that is not between 0 and 1.
+func MeanRatio(base, treated []float64, level float64) (e Estimate, ok bool) {
+	n, x := float64(len(base)), Mean(base)
+	if len(base) < 2 || len(base) != len(treated) || !(x > 0) || !(level > 0 && level < 1) {
+		return Estimate{}, false
+	}
+	y, covariance := Mean(treated), 0.0
+	for i := range base {
+		covariance += (base[i] - x) * (treated[i] - y) / (n - 1)
+	}
+	t := StudentQuantile((1+level)/2, n-1)
+	k := t * t / n
+	a, b, c := x*x-k*Variance(base), x*y-k*covariance, y*y-k*Variance(treated)
+	root := math.Sqrt(max(0, b*b-a*c))
+	e = Estimate{Value: y / x, Lo: 0, Hi: math.Inf(1), Level: level, N: len(base)}
+	if c > 0 {
+		e.Lo = min(e.Value, c/(b+root))
+	}
+	if a > 0 {
+		e.Hi = max(e.Value, (b+root)/a)
+	}
+	return e, true
+}

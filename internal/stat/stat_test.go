@@ -132,3 +132,77 @@ func FuzzQuantile(f *testing.F) {
 		}
 	})
 }
+
+// TestMeanRatio: the interval of a ratio of means is that of the ratios which Student's test does not exclude, and has
+// no upper end where the base may be 0.
+func TestMeanRatio(t *testing.T) {
+	base, treated := []float64{2, 3, 2.5, 3.5, 2, 3}, []float64{3, 3.5, 4, 4.5, 2.5, 4}
+	e, ok := MeanRatio(base, treated, 0.95)
+	if !ok || e.N != 6 {
+		t.Fatalf("%+v, %v", e, ok)
+	}
+	near(t, "ratio", e.Value, 21.5/16, 1e-12)
+	for _, end := range []float64{e.Lo, e.Hi} {
+		d := make([]float64, len(base))
+		for i := range d {
+			d[i] = treated[i] - end*base[i]
+		}
+		near(t, "p-value at an end", MeanP(d), 0.05, 1e-9)
+	}
+	same, _ := MeanRatio([]float64{2, 2, 2}, []float64{3, 3, 3}, 0.95)
+	near(t, "lower end of a ratio without variance", same.Lo, 1.5, 1e-12)
+	near(t, "upper end of a ratio without variance", same.Hi, 1.5, 1e-12)
+	rare := []float64{0, 0, 0, 0, 0, 1}
+	often, _ := MeanRatio(rare, []float64{30, 32, 29, 31, 30, 28}, 0.95)
+	if !(often.Lo > 40 && often.Lo < 180) || !math.IsInf(often.Hi, 1) {
+		t.Errorf("the base may be 0: %+v", often)
+	}
+	if both, _ := MeanRatio(rare, rare, 0.95); both.Lo != 0 || !math.IsInf(both.Hi, 1) {
+		t.Errorf("both may be 0: %+v", both)
+	}
+	for _, c := range [][2][]float64{{{1}, {1}}, {{0, 0}, {1, 2}}, {{1, 2}, {1, 2, 3}}, {nil, nil}} {
+		if e, ok := MeanRatio(c[0], c[1], 0.95); ok {
+			t.Errorf("%v gives %+v", c, e)
+		}
+	}
+}
+
+// TestMeanRatioCovers: shares of calls that fail, in blocks that are more or less bad for both arms: each end of the
+// interval is beyond the truth as often as it says; where the base may be 0, less often.
+func TestMeanRatioCovers(t *testing.T) {
+	const repetitions, calls, truth, level = 1000, 300, 1.5, 0.95
+	rng := rand.New(rand.NewPCG(11, 2))
+	failing := func(p float64) float64 {
+		bad := 0.0
+		for range calls {
+			if rng.Float64() < p {
+				bad++
+			}
+		}
+		return bad / calls
+	}
+	for _, blocks := range []int{10, 40} {
+		for _, p := range []float64{0.003, 0.02} {
+			below, above := 0, 0
+			for range repetitions {
+				base, treated := make([]float64, blocks), make([]float64, blocks)
+				for i := range base {
+					bad := p * (0.5 + rng.Float64())
+					base[i], treated[i] = failing(bad), failing(truth*bad)
+				}
+				e, ok := MeanRatio(base, treated, level)
+				if ok && e.Hi < truth {
+					below++
+				}
+				if e.Lo > truth {
+					above++
+				}
+			}
+			t.Logf("%d blocks, %v: %d upper ends below the truth, %d lower ends above it", blocks, p, below, above)
+			if below > repetitions*4/100 || above > repetitions*4/100 {
+				t.Errorf("%d blocks, %v: %d upper ends below the truth, %d lower ends above it, of %d", blocks, p, below, above,
+					repetitions)
+			}
+		}
+	}
+}
