@@ -78,6 +78,7 @@ func (c *Child) supervise(files *pipes, forked chan<- error, ready chan<- readyL
 	}
 	c.PID = c.cmd.Process.Pid
 	c.group.follow(c.PID, files.leader)
+	endBound := c.log.bound()
 	drained := make(chan struct{})
 	if c.spec.Talk {
 		files.in, files.out = nil, nil // they belong to the caller
@@ -102,6 +103,7 @@ func (c *Child) supervise(files *pipes, forked chan<- error, ready chan<- readyL
 	}
 	files.close() // ends readReady, should it still read
 	<-drained
+	endBound()
 	c.log.close()
 	c.log.mask()
 	close(c.exited)

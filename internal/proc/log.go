@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
+	"time"
 
 	"tare/internal/files"
 )
@@ -13,6 +15,11 @@ import (
 const (
 	tailLines = 8
 	tailBytes = 4 << 10
+	// mostLog bounds what a child may write before its log is cut, and keptLog what is kept then at both ends, in bytes:
+	// whoever may send requests to a server could fill the disk.
+	mostLog  = 16 << 20
+	keptLog  = 1 << 20
+	cutEvery = time.Second
 )
 
 // childLog is the file that holds the child's stderr.
@@ -21,6 +28,7 @@ type childLog struct {
 	file    *os.File
 	start   int64 // where this child's lines begin
 	secrets secretMask
+	mu      sync.Mutex // held while its lines are moved or masked
 }
 
 func (l *childLog) open(path string) error {
@@ -40,6 +48,49 @@ func (l *childLog) open(path string) error {
 }
 
 func (l *childLog) close() { closeAll(l.file) }
+
+// bound keeps the log short until the function that it returns is called.
+func (l *childLog) bound() (end func()) {
+	if l.file == nil {
+		return func() {}
+	}
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		t := time.NewTicker(cutEvery)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				l.cut()
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() { close(ended); <-done }
+}
+
+// cut leaves out the middle of a long log. What the child writes meanwhile may be lost, too.
+func (l *childLog) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	info, err := l.file.Stat()
+	if err != nil || info.Size()-l.start <= mostLog {
+		return
+	}
+	f, err := files.Edit(fmt.Sprintf("/proc/self/fd/%d", l.file.Fd())) // the file, whatever has its path meanwhile
+	if err != nil {
+		return
+	}
+	defer f.Close() //nolint:errcheck // nothing is buffered
+	l.maskHeld()    // or a part of a secret would stay before the cut
+	text, err := l.end(f, keptLog)
+	if err != nil || f.Truncate(l.start+keptLog) != nil {
+		return
+	}
+	_, _ = fmt.Fprintf(l.file, "\n(tare has left out %d bytes)\n%s", info.Size()-l.start-keptLog-int64(len(text)), text)
+}
 
 // tail returns the end of an error message: the last lines of the log, indented.
 func (l *childLog) tail() string {
@@ -62,18 +113,10 @@ func (l *childLog) last() ([]string, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it is only read
-	end, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, err
-	}
 	l.mask()
-	from := max(l.start, end-tailBytes)
-	b, err := io.ReadAll(io.NewSectionReader(f, from, end-from))
+	b, err := l.end(f, tailBytes)
 	if err != nil {
 		return nil, err
-	}
-	if from > l.start { // the first line is a fragment
-		_, b, _ = bytes.Cut(b, []byte("\n"))
 	}
 	text := strings.TrimSpace(string(b))
 	if text == "" {
@@ -81,4 +124,22 @@ func (l *childLog) last() ([]string, error) {
 	}
 	lines := strings.Split(text, "\n")
 	return lines[max(0, len(lines)-tailLines):], nil
+}
+
+// end returns the last lines of the child in its log, of at most so many bytes.
+func (l *childLog) end(f *os.File, most int64) ([]byte, error) {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	start := l.start
+	if start > size { // the log was cut for another child that writes it, too
+		start = 0
+	}
+	from := max(start, size-most)
+	b, err := io.ReadAll(io.NewSectionReader(f, from, size-from))
+	if from > start { // the first line is a fragment
+		_, b, _ = bytes.Cut(b, []byte("\n"))
+	}
+	return b, err
 }

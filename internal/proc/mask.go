@@ -66,9 +66,16 @@ func (v secretMask) longest() (n int) {
 // maskedAtOnce is how much of a log is read at a time, in bytes.
 const maskedAtOnce = 1 << 20
 
-// mask hides the secrets in what the child has written to its log. A part that cannot be read or written stays as it
-// is: the log is the user's own file.
+// mask hides the secrets in what the child has written to its log.
 func (l *childLog) mask() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.maskHeld()
+}
+
+// maskHeld is mask while mu is held. A part that cannot be read or written stays as it is: the log is the user's own
+// file.
+func (l *childLog) maskHeld() {
 	if l.path == "" || len(l.secrets) == 0 {
 		return
 	}

@@ -57,6 +57,20 @@ func child(role string) int {
 			os.Exit(4)
 			return nil
 		})
+	case "flood": // fills its log, ready, and goes on with less
+		return serve(func(ctx context.Context, _ config, ready func(any) error) error {
+			for n := range 400_000 {
+				fmt.Fprintf(os.Stderr, "%099d\n", n)
+			}
+			if err := ready(true); err != nil {
+				return err
+			}
+			for ctx.Err() == nil {
+				fmt.Fprintln(os.Stderr, "the last words")
+				time.Sleep(10 * time.Millisecond)
+			}
+			return context.Cause(ctx)
+		})
 	case "mute":
 		return serve(func(ctx context.Context, _ config, _ func(any) error) error {
 			<-ctx.Done()
@@ -372,6 +386,28 @@ func eventually(t *testing.T, what string, f func() bool) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Errorf("waited in vain: %s", what)
+}
+
+// TestLogsAreBounded: of what a child writes without an end its log keeps the beginning and the end, beside what others
+// have written before.
+func TestLogsAreBounded(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	s := spec(t, "flood")
+	if err := os.WriteFile(s.LogFile, []byte("an earlier child\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, s)
+	const most = 17 << 20
+	begin := fmt.Sprintf("an earlier child\nrole flood starts\n%099d\n", 0)
+	eventually(t, "the log is cut", func() bool {
+		log, err := os.ReadFile(s.LogFile)
+		return err == nil && len(log) < most && strings.HasPrefix(string(log), begin) &&
+			strings.Contains(string(log), "\n(tare has left out ") && strings.HasSuffix(string(log), "\nthe last words\n")
+	})
+	if tail := c.Tail(); !strings.HasSuffix(tail, "the last words") {
+		t.Errorf("errors quote %q", tail)
+	}
 }
 
 // TestChildrenGetNoSecretsOfTheEnvironment: a child may reveal its environment.
