@@ -191,6 +191,10 @@ func guardPoint(s *guard.Seen, audited *capacity.Point) report.GuardPoint {
 		}
 		if c.Ended > 0 {
 			out.Condition.Ended = new((c.Ended - s.Segment.Start).Seconds())
+			out.Condition.Afterwards = new(trespasses(s.Afterwards))
+			if s.During != (guard.Trespasses{}) {
+				out.Condition.During = new(trespasses(s.During))
+			}
 		}
 		if s.Recovered {
 			out.Condition.Recovery = inSeconds(s.Recovery)
@@ -295,8 +299,11 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 	var why string
 	f.verdict, why = judgedTrespasses(g, b.Limit.Value, need)
 	f = f.judged(b)
-	if f.verdict == report.Pass && g.Unearned != "" {
+	switch silent := g.Silent(); {
+	case f.verdict == report.Pass && g.Unearned != "":
 		f.verdict, why = report.Inconclusive, "; "+g.Unearned
+	case f.verdict == report.Pass && silent != "":
+		why += "; " + silent
 	}
 	f.how += why
 	return f

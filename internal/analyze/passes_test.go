@@ -280,6 +280,7 @@ type guarding struct {
 	late      time.Duration
 	status    record.Status
 	killed    bool
+	cut       bool // at the end it is cut off for nine of twenty seconds, and answers nothing meanwhile
 }
 
 // TestHalfGuardsEarnNothing: a guard passes only a control that it overloaded, or asked at the rates that the file
@@ -343,6 +344,11 @@ func (x guarding) write(t *testing.T, budget string) string {
 		now, calls = p.Read, append(calls, its...)
 		must(t, w.Step(trial.Treatment, trial.Block, guard.StepPoint, p))
 	}
+	if x.cut {
+		p, its := x.point(100, now)
+		now, calls = p.Read, append(calls, cutOff(&p, its)...)
+		must(t, w.Step(trial.Treatment, trial.Block, guard.StepPoint, p))
+	}
 	must(t, w.Calls(trial.Treatment, trial.Block, calls), w.Cells(trial.Treatment, trial.Block, cells(calls)))
 	if x.given {
 		must(t, w.Step(trial.Treatment, trial.Block, "guard-end", map[string]any{"stop": "rates", "given": true}))
@@ -393,6 +399,43 @@ func (x guarding) point(rate float64, from time.Duration) (guard.Point, []load.C
 		Name: "point", Rate: rate, Read: end + 6*time.Second,
 		Segment: load.Segment{Start: from, End: end, Offered: n, Sent: n},
 	}, calls
+}
+
+// cutOff gives a point the condition partition, from its second to its eleventh second. What is due meanwhile is not
+// answered.
+func cutOff(p *guard.Point, calls []load.Call) []load.Call {
+	begun := p.Segment.Start + 2*time.Second
+	c := guard.Condition{Name: "partition", Begun: begun, Imposed: begun + time.Millisecond, Ended: begun + 9*time.Second}
+	p.Name, p.Condition = c.Name, &c
+	for i := range calls {
+		if call := &calls[i]; call.Intended >= c.Begun && call.Intended < c.Ended {
+			call.Outcome, call.Status, call.FirstByte, call.Done = load.Timeout, 0, 0, call.Sent+5*time.Second
+		}
+	}
+	return calls
+}
+
+// TestSilenceIsNoRefusal: of a control that answered nothing while it was cut off, the report says that, and does not
+// say that it refused anything then, although it decided most trespasses of that point.
+func TestSilenceIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	rep := analyzed(t, guarding{rates: []float64{100, 200, 400, 800}, serves: 150, cut: true}.write(t, "permitted <= 0"))
+	var b bytes.Buffer
+	must(t, report.Text(&b, rep))
+	text := strings.Join(strings.Fields(b.String()), " ")
+	for said, want := range map[string]bool{
+		"permitted under partition":                     false,
+		"no trespass was permitted after partition":     true,
+		"while partition (0 of 180 trespasses decided)": true,
+	} {
+		if strings.Contains(text, said) != want {
+			t.Errorf("the report says %q: %v, want %v\n%s", said, !want, want, b.String())
+		}
+	}
+	limit := budgetOf(t, rep, "permitted <= 0")
+	if limit.Verdict == report.Pass && !strings.Contains(limit.Reason, "while partition") {
+		t.Errorf("passed without a word of the silence: %s", limit.Reason)
+	}
 }
 
 // TestTruncatedRecordsEarnNothing: a record of any question that ends before its last line is one of a run that was

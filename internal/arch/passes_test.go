@@ -22,7 +22,8 @@ var (
 	// claims are the words of texts that are one.
 	claims = regexp.MustCompile(`✓|%s kept|^kept so far|It holds|it holds at least|^ *holds( up| its|$| $)|^held |, held$|` +
 		`which held|rate that held|/s held|held after all|equivalent within|is quiet|controls quiet|^quiet$|^[Rr]ecovers|` +
-		`no drift of|refused all|none was permitted|^not the generator$|was not the limit$|within 0\.2%|can run tare$`)
+		`no drift of|refused all|none was permitted|no trespass was permitted|^not the generator$|was not the limit$|` +
+		`within 0\.2%|can run tare$`)
 	// neutral only name, read, sort or colour the word, say that something is doubtful, or mean something else by it.
 	neutral = []string{
 		"report.Verdicts", "report.EffectVerdicts", "budget.Verdict.UnmarshalText", "cli.wordColors", "cli.ExitPass",

@@ -91,6 +91,9 @@ type Seen struct {
 	// FirstBreach and LastBreach are when the first and the last trespass was permitted, since the condition was begun or
 	// the point began; nil: none was.
 	FirstBreach, LastBreach *time.Duration
+	// During are the trespasses that were under way while the condition was in force, decided if they were by its end;
+	// none of a condition that was over in a moment. Afterwards are those that were due or decided after its end.
+	During, Afterwards Trespasses
 	// Recovery is how long after the condition had ended legitimate calls still failed; nil: there was no condition, or it
 	// did not end. If they failed up to the end of the point, Recovered is false.
 	Recovery  *time.Duration
@@ -103,6 +106,10 @@ const slice = time.Second / 2
 // settling is how long before its end a point must have served all legitimate calls to count as recovered.
 const settling = time.Second
 
+// moment is how long a condition must be in force for trespasses to be under it. One that is held for less has ended by
+// itself: as soon as it was in force.
+const moment = 100 * time.Millisecond
+
 // Assess computes what the calls show that were due during a point.
 func Assess(p Point, ops []Operation, calls load.Log) Seen {
 	s := Seen{Point: p, ByOperation: map[string]Trespasses{}}
@@ -114,14 +121,16 @@ func Assess(p Point, ops []Operation, calls load.Log) Seen {
 			continue // of a damaged record
 		}
 		if op := ops[c.Operation]; op.Twin != "" {
-			t := s.ByOperation[op.Name]
-			before, at := t, (c.Intended-p.Segment.Start)/slice
-			t.count(c, p.Read)
+			var one Trespasses
+			one.count(c, p.Read)
+			t, at := s.ByOperation[op.Name], (c.Intended-p.Segment.Start)/slice
+			t.Add(one)
 			s.ByOperation[op.Name] = t
-			if t.Decided() > before.Decided() {
+			s.under(c, one)
+			if one.Decided() > 0 {
 				decided[at] = true
 			}
-			if t.Permitted > before.Permitted {
+			if one.Permitted > 0 {
 				struck[at] = true
 				s.breach(c)
 			}
@@ -144,6 +153,33 @@ func Assess(p Point, ops []Operation, calls load.Log) Seen {
 	}
 	s.recovered(lastFailure)
 	return s
+}
+
+// under counts a trespass that was under way while a condition was in force, or after its end. What was answered after
+// the end was not decided under the condition: a target that is stopped answers when it goes on.
+func (s *Seen) under(c *load.Call, one Trespasses) {
+	k := s.Condition
+	if k == nil || k.Ended == 0 {
+		return
+	}
+	from, answered := k.Imposed, s.Read
+	if k.Ended-from < moment {
+		from = k.Begun
+	}
+	if !c.Outstanding(s.Read) {
+		answered = c.Done
+	}
+	late := one.Decided() > 0 && answered > k.Ended
+	if late || c.Intended > k.Ended {
+		s.Afterwards.Add(one)
+	}
+	switch {
+	case k.Ended-from < moment || c.Intended > k.Ended || answered < from:
+	case late:
+		s.During.Undecided++
+	default:
+		s.During.Add(one)
+	}
 }
 
 // recovered records how long after a condition calls still failed that must be allowed.

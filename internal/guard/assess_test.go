@@ -62,3 +62,47 @@ func TestUnclearAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestTrespassesUnderACondition: a trespass was decided under a condition if it was answered while that was in force,
+// whenever it was sent; one that was answered later was decided afterwards.
+func TestTrespassesUnderACondition(t *testing.T) {
+	ops := []Operation{{Name: "token"}, {Name: "stranger", Twin: "token"}}
+	held := Condition{Begun: 2 * time.Second, Imposed: 3 * time.Second, Ended: 8 * time.Second}
+	byItself := Condition{Begun: 2 * time.Second, Imposed: 4 * time.Second, Ended: 4*time.Second + 5*time.Microsecond}
+	atOnce := Condition{Begun: 2 * time.Second, Imposed: 2*time.Second + 1, Ended: 2*time.Second + 2}
+	failed := Condition{Begun: 2 * time.Second}
+	refused, granted, undecided := Trespasses{Refused: 1}, Trespasses{Permitted: 1}, Trespasses{Undecided: 1}
+	for name, x := range map[string]struct {
+		condition          Condition
+		sent, done         float64 // seconds; done 0: it did not end
+		outcome            load.Outcome
+		during, afterwards Trespasses
+	}{
+		"before":                         {condition: held, sent: 1, done: 1.5, outcome: load.Denied},
+		"before it was in force":         {condition: held, sent: 2.2, done: 2.5, outcome: load.Denied},
+		"sent before, granted meanwhile": {condition: held, sent: 1, done: 5, outcome: load.Permitted, during: granted},
+		"meanwhile":                      {condition: held, sent: 4, done: 5, outcome: load.Denied, during: refused},
+		"sent meanwhile, answered later": {
+			condition: held, sent: 4, done: 8.1, outcome: load.Denied, during: undecided, afterwards: refused,
+		},
+		"never answered":           {condition: held, sent: 4, during: undecided},
+		"timed out meanwhile":      {condition: held, sent: 1, done: 6, outcome: load.Timeout, during: undecided},
+		"timed out later":          {condition: held, sent: 4, done: 9, outcome: load.Timeout, during: undecided},
+		"afterwards":               {condition: held, sent: 9, done: 9.1, outcome: load.Denied, afterwards: refused},
+		"afterwards, not answered": {condition: held, sent: 9, afterwards: undecided},
+		"one that ends by itself":  {condition: byItself, sent: 3, done: 3.5, outcome: load.Denied, during: refused},
+		"one that ends at once":    {condition: atOnce, sent: 1, done: 3, outcome: load.Denied, afterwards: refused},
+		"in flight, and at once":   {condition: atOnce, sent: 1, done: 0},
+		"one that failed":          {condition: failed, sent: 4, done: 5, outcome: load.Denied},
+	} {
+		at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+		call := load.Call{Operation: 1, Intended: at(x.sent), Ready: at(x.sent), Sent: at(x.sent), Outcome: x.outcome}
+		if x.done > 0 {
+			call.FirstByte, call.Done = at(x.done), at(x.done)
+		}
+		p := Point{Segment: load.Segment{End: 11 * time.Second}, Read: 17 * time.Second, Condition: &x.condition}
+		if s := Assess(p, ops, load.Calls{call}); s.During != x.during || s.Afterwards != x.afterwards {
+			t.Errorf("%s: during %+v, afterwards %+v; want %+v and %+v", name, s.During, s.Afterwards, x.during, x.afterwards)
+		}
+	}
+}

@@ -117,6 +117,11 @@ type GuardCondition struct {
 	Begun float64  `json:"begun"`
 	Ended *float64 `json:"ended,omitempty"` // absent: it could not be brought about, or not be ended
 	Error string   `json:"error,omitempty"`
+	// During are the trespasses that were under way while it was in force; what was answered only after its end is
+	// undecided among them. Absent: there were none, or it was over in a moment.
+	During *Trespasses `json:"during,omitempty"`
+	// Afterwards are the trespasses that were due or decided after its end; absent: it did not end.
+	Afterwards *Trespasses `json:"afterwards,omitempty"`
 	// Recovery is how long after it had ended calls that must be allowed still failed; absent: up to the end of the point.
 	Recovery *float64 `json:"recovery,omitempty"`
 }

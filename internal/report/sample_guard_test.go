@@ -183,7 +183,7 @@ func answersNeither() *Report {
 	r.Verdict, r.Reason = Fail, "1 budget of 1 broken"
 	high := triedTrespasses(5, 0, 472, 0, 0.4507)
 	high.Unclear = 208
-	all := triedTrespasses(470, 10, 472, 0.0101, 0.038)
+	all := triedTrespasses(586, 10, 567, 0.0081, 0.0306)
 	all.Unclear = 208
 	r.Guard = []Guard{{
 		Treatment: "default", Trespasses: all, Foreign: 13, InBursts: true, Onset: &Onset{Below: 150},
@@ -197,15 +197,26 @@ func answersNeither() *Report {
 				ServedShare: &Share{0.0116, 0.0062, 0.0198},
 			},
 			{
-				Name: "partition", Rate: 150, Seconds: 11, Trespasses: triedTrespasses(211, 0, 0, 0, 0.0141), Offered: 1390,
+				Name: "slow", Rate: 150, Seconds: 11, Trespasses: triedTrespasses(211, 0, 0, 0, 0.0141), Offered: 1390,
 				Served: 1390, ServedShare: &Share{1, 0.9978, 1},
-				Condition: &GuardCondition{Name: "partition", Begun: 2, Ended: new(7.0), Recovery: new(0.0)},
+				Condition: &GuardCondition{
+					Name: "slow", Begun: 2, Ended: new(7.0), Recovery: new(0.0), During: new(triedTrespasses(95, 0, 3, 0, 0.0309)),
+					Afterwards: new(triedTrespasses(80, 0, 0, 0, 0.0368)),
+				},
+			},
+			{
+				Name: "partition", Rate: 150, Seconds: 11, Trespasses: triedTrespasses(116, 0, 95, 0, 0.0255), Offered: 1390,
+				Served: 760, Failed: 630, ServedShare: &Share{0.5468, 0.5202, 0.5731},
+				Condition: &GuardCondition{
+					Name: "partition", Begun: 2, Ended: new(7.0), Recovery: new(0.0), During: new(triedTrespasses(0, 0, 95, 0, 0)),
+					Afterwards: new(triedTrespasses(78, 0, 0, 0, 0.0377)),
+				},
 			},
 		},
 	}}
 	r.Budgets = []Budget{{
-		Text: "permitted <= 0", Treatment: "default", Verdict: Fail, Estimate: new(0.0208), Lo: new(0.0101), Hi: new(0.038),
-		Limit: new(0.0), Unit: "ratio", Reason: "10 of 480 trespasses were permitted; 13 calls that it must allow got what " +
+		Text: "permitted <= 0", Treatment: "default", Verdict: Fail, Estimate: new(0.0168), Lo: new(0.0081), Hi: new(0.0306),
+		Limit: new(0.0), Unit: "ratio", Reason: "10 of 596 trespasses were permitted; 13 calls that it must allow got what " +
 			"is somebody else's",
 	}}
 	return r

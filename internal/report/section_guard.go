@@ -67,6 +67,7 @@ func (r *Report) guardRemarks(g *Guard) []remark {
 	}
 	add("overload", g.overload(), g.overloadClass())
 	add("conditions", g.byCondition(), g.conditionClass())
+	add("unknown", g.Silent(), unsure)
 	add("unknown", g.littleKnown(), unsure)
 	add("breaches", g.again(), plain)
 	if g.InBursts {
@@ -308,7 +309,7 @@ func (p *GuardPoint) late() bool { return p.Generator != nil && !p.Generator.Val
 // guardConditions is the table of the conditions.
 func guardConditions(g *Guard) table {
 	t := slices.Concat(table{{head: "condition", left: true}, {head: "offered", drop: 2}}, pointHeads(), table{
-		{head: "first breach", drop: 6}, {head: "last breach", drop: 7}, {head: "recovery", drop: 1},
+		{head: "during"}, {head: "first breach", drop: 6}, {head: "last breach", drop: 7}, {head: "recovery", drop: 1},
 	})
 	for _, p := range g.conditions() {
 		name, recovery := p.Condition.Name, opt(p.Condition.Recovery, unit.Seconds)
@@ -318,8 +319,12 @@ func guardConditions(g *Guard) table {
 		case recovery == "":
 			recovery = "not seen"
 		}
+		during := ""
+		if n := p.Condition.During; n != nil {
+			during = place{n: n}.count()
+		}
 		row := append([]string{name, unit.PerSecond(p.Rate)}, p.cells()...)
-		t.add(append(row, opt(p.FirstBreach, unit.Seconds), opt(p.LastBreach, unit.Seconds), recovery)...)
+		t.add(append(row, during, opt(p.FirstBreach, unit.Seconds), opt(p.LastBreach, unit.Seconds), recovery)...)
 	}
 	return t
 }

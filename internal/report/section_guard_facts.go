@@ -165,72 +165,137 @@ func (g *Guard) rateFact() fact {
 // conditionFact is under which conditions trespasses were permitted; ok is false if there was none.
 func (g *Guard) conditionFact() (f fact, ok bool) {
 	permitted, none := g.underConditions()
+	silent := ""
+	if places := g.silent(); len(places) > 0 {
+		silent = "not known while " + listed(namedPlaces(places)) + " lasted"
+	}
 	f = fact{Name: factConditions, Value: strings.Join(permitted, ", "), Class: bad}
-	if len(permitted) == 0 {
-		return fact{Name: f.Name, Value: "none", Note: "of " + strings.Join(none, ", "), Class: good}, len(none) > 0
+	switch {
+	case len(permitted) > 0 && none != "":
+		none = "not " + none
+	case len(permitted) > 0:
+	case none != "" && silent != "":
+		f.Value, f.Class = "none", ""
+	case none != "":
+		f.Value, f.Class = "none", good
+	case silent != "":
+		f.Value, f.Class, silent = "not known", "", strings.TrimPrefix(silent, "not known ")
 	}
-	if len(none) > 0 {
-		f.Note = "not under " + strings.Join(none, ", ")
-	}
-	return f, true
+	f.Note = strings.Join(nonEmpty(none, silent), "; ")
+	return f, f.Value != ""
 }
 
-// byCondition says under which conditions trespasses were permitted, and under which none; "": there was no condition.
+// byCondition says under which conditions trespasses were permitted, and under which none; "": that is known of none.
 func (g *Guard) byCondition() string {
 	switch permitted, none := g.underConditions(); {
-	case len(permitted) == 0 && len(none) == 0:
+	case len(permitted) == 0 && none == "":
 		return ""
 	case len(permitted) == 0:
-		return "no trespass was permitted under " + listed(none)
-	case len(none) == 0:
+		return "no trespass was permitted " + none
+	case none == "":
 		return "trespasses were permitted under " + listed(permitted)
 	default:
-		return "trespasses were permitted under " + listed(permitted) + "; none under " + listed(none)
+		return "trespasses were permitted under " + listed(permitted) + "; none " + none
 	}
 }
 
-// underConditions lists the conditions under which trespasses were permitted, with how many, and those that were
-// brought about and under which none was.
-func (g *Guard) underConditions() (permitted, none []string) {
+// underConditions lists the conditions under which trespasses were permitted, with how many, and says under which
+// conditions, and after which, trespasses were decided and none was permitted.
+func (g *Guard) underConditions() (permitted []string, none string) {
+	var under, after []string
 	for _, p := range g.conditions() {
-		switch n := &p.Trespasses; {
+		switch n, c := &p.Trespasses, p.Condition; {
 		case n.Permitted > 0 && p.LastBreach != nil && *p.LastBreach < 0:
 			continue // before it had begun
 		case n.Permitted > 0:
-			text := fmt.Sprintf("%s (%d of %d)", p.Condition.Name, n.Permitted, n.Decided())
+			text := fmt.Sprintf("%s (%d of %d)", c.Name, n.Permitted, n.Decided())
 			if o := g.Onset; o != nil && o.Below <= p.Rate {
 				text = strings.TrimSuffix(text, ")") + ", and some without it)"
 			}
 			permitted = append(permitted, text)
-		case n.Decided() > 0 && p.Condition.Ended != nil:
-			none = append(none, p.Condition.Name)
+		case c.During.known():
+			under = append(under, c.Name)
+		case c.Afterwards.known():
+			after = append(after, c.Name)
 		}
 	}
-	return permitted, none
+	var parts []string
+	if len(under) > 0 {
+		parts = append(parts, "under "+listed(under))
+	}
+	if len(after) > 0 {
+		parts = append(parts, "after "+listed(after))
+	}
+	return permitted, strings.Join(parts, ", and none ")
 }
 
-// A place is a point of which little is known.
+// known reports whether enough of the trespasses were decided to say how a control decides; nil: there were none.
+func (n *Trespasses) known() bool {
+	return n != nil && n.Decided() > 0 && (n.Decided() >= wellKnown || 2*n.Decided() >= n.offered())
+}
+
+// A place is where little is known of trespasses that were offered.
 type place struct {
-	where            string
-	decided, offered uint64
+	where string // "at 800/s", or the name of a condition
+	n     *Trespasses
 }
 
-func (p place) count() string { return fmt.Sprintf("%d of %d", p.decided, p.offered) }
+func (p place) count() string { return fmt.Sprintf("%d of %d", p.n.Decided(), p.n.offered()) }
 
-// unknown are the points in which most trespasses were not decided, and too few were.
-func (g *Guard) unknown() (out []place) {
-	for _, p := range slices.Concat(g.byRate(), g.conditions()) {
-		n := &p.Trespasses
-		if n.Decided() >= wellKnown || 2*n.Decided() >= n.offered() {
-			continue
+// namedPlaces are places with their counts: "partition (0 of 130 trespasses decided)", "restart (2 of 14)".
+func namedPlaces(places []place) (out []string) {
+	for i, p := range places {
+		of := ""
+		if i == 0 {
+			of = " trespasses decided"
 		}
-		x := place{"at " + unit.PerSecond(p.Rate), n.Decided(), n.offered()}
-		if p.Condition != nil {
-			x.where = "under " + p.Condition.Name
-		}
-		out = append(out, x)
+		out = append(out, fmt.Sprintf("%s (%s%s)", p.where, p.count(), of))
 	}
 	return out
+}
+
+// unknown are the rates and the conditions at and under which most trespasses were not decided, and too few were.
+func (g *Guard) unknown() (out []place) {
+	add := func(where string, n *Trespasses) {
+		if n != nil && n.offered() > 0 && !n.known() {
+			out = append(out, place{where, n})
+		}
+	}
+	for _, p := range g.byRate() {
+		add("at "+unit.PerSecond(p.Rate), &p.Trespasses)
+	}
+	for _, p := range g.conditions() {
+		add("after "+p.Condition.Name, p.Condition.Afterwards)
+		if p.Trespasses.Permitted > 0 {
+			add("under "+p.Condition.Name, p.Condition.During)
+		}
+	}
+	return out
+}
+
+// silent are the conditions that permitted nothing and under which too few trespasses were decided.
+func (g *Guard) silent() (out []place) {
+	for _, p := range g.conditions() {
+		if n := p.Condition.During; p.Trespasses.Permitted == 0 && n != nil && !n.known() {
+			out = append(out, place{p.Condition.Name, n})
+		}
+	}
+	return out
+}
+
+// Silent says that a control permitted nothing under some conditions, and refused nothing or little: it did not answer,
+// or with errors. "": it decided enough under each.
+func (g *Guard) Silent() string {
+	places := g.silent()
+	if len(places) == 0 || g.Trespasses.Share == nil {
+		return ""
+	}
+	refused := "none refused"
+	if slices.ContainsFunc(places, func(p place) bool { return p.n.Decided() > 0 }) {
+		refused = "few or none refused"
+	}
+	return "while " + listed(namedPlaces(places)) + " lasted, none was permitted and " + refused +
+		": how the control decides then is not known"
 }
 
 // littleKnown says where little is known; "": nowhere, or everywhere.
@@ -240,14 +305,7 @@ func (g *Guard) littleKnown() string {
 		return ""
 	}
 	more := max(0, len(places)-maxNamed)
-	var parts []string
-	for i, x := range places[:len(places)-more] {
-		of := ""
-		if i == 0 {
-			of = " trespasses were decided"
-		}
-		parts = append(parts, fmt.Sprintf("%s (%s%s)", x.where, x.count(), of))
-	}
+	parts := namedPlaces(places[:len(places)-more])
 	if more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more", more))
 	}

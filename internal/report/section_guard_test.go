@@ -43,6 +43,75 @@ func TestConditionsAreNotBlamed(t *testing.T) {
 	}
 }
 
+// TestSilenceUnderConditions: only trespasses that were decided while a condition was in force show how the control
+// decides under it; that it answered nothing then is said by itself.
+func TestSilenceUnderConditions(t *testing.T) {
+	n := func(refused, permitted, undecided uint64) *Trespasses {
+		return new(triedTrespasses(refused, permitted, undecided, 0, 0.1))
+	}
+	point := func(name string, all, during, afterwards *Trespasses) GuardPoint {
+		return GuardPoint{Rate: 100, Trespasses: *all, Condition: &GuardCondition{
+			Name: name, Ended: new(7.0), During: during, Afterwards: afterwards,
+		}}
+	}
+	partition := point("partition", n(150, 0, 130), n(0, 0, 130), n(100, 0, 0))
+	restart := point("restart", n(150, 0, 14), n(2, 0, 12), n(140, 0, 0))
+	cold := point("cold", n(280, 0, 0), nil, n(280, 0, 0))
+	slow := point("slow", n(280, 0, 5), n(120, 0, 5), n(100, 0, 0))
+	open := point("open", n(270, 9, 5), n(110, 9, 5), n(100, 0, 0))
+	gone := point("gone", n(50, 0, 230), n(0, 0, 130), n(0, 0, 100))
+	old := point("old", n(280, 0, 0), nil, nil)
+	failed := point("failed", n(280, 0, 0), nil, nil)
+	failed.Condition.Ended, failed.Condition.Error = nil, "no permission"
+	for name, c := range map[string]struct {
+		points                     []GuardPoint
+		said, silent, little, fact string
+		class                      string
+	}{
+		"decided": {
+			points: []GuardPoint{slow}, said: "no trespass was permitted under slow", fact: "none under slow", class: good,
+		},
+		"over at once": {
+			points: []GuardPoint{cold}, said: "no trespass was permitted after cold", fact: "none after cold", class: good,
+		},
+		"silent": {
+			points: []GuardPoint{partition}, said: "no trespass was permitted after partition",
+			silent: "while partition (0 of 130 trespasses decided) lasted, none was permitted and none refused: how the " +
+				"control decides then is not known",
+			fact: "none after partition; not known while partition (0 of 130 trespasses decided) lasted",
+		},
+		"silent afterwards, too": {
+			points: []GuardPoint{gone},
+			silent: "while gone (0 of 130 trespasses decided) lasted, none was permitted and none refused: how the " +
+				"control decides then is not known",
+			little: "how it decides is hardly known after gone (0 of 100 trespasses decided)",
+			fact:   "not known; while gone (0 of 130 trespasses decided) lasted",
+		},
+		"all kinds": {
+			points: []GuardPoint{slow, partition, cold, restart, open},
+			said: "trespasses were permitted under open (9 of 279); none under slow, and none after partition, cold and " +
+				"restart",
+			silent: "while partition (0 of 130 trespasses decided) and restart (2 of 14) lasted, none was permitted and few " +
+				"or none refused: how the control decides then is not known",
+			fact: "open (9 of 279); not under slow, and none after partition, cold and restart; not known while partition " +
+				"(0 of 130 trespasses decided) and restart (2 of 14) lasted",
+			class: bad,
+		},
+		"it failed":                   {points: []GuardPoint{failed}},
+		"a report that does not tell": {points: []GuardPoint{old}},
+	} {
+		g := Guard{Points: c.points, Trespasses: *n(1000, 0, 0)}
+		f, _ := g.conditionFact()
+		got := []string{g.byCondition(), g.Silent(), g.littleKnown(), f.cell()}
+		if d := cmp.Diff([]string{c.said, c.silent, c.little, c.fact}, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+		if c.fact != "" && f.Class != c.class {
+			t.Errorf("%s: class %q, want %q", name, f.Class, c.class)
+		}
+	}
+}
+
 // TestFactsOfSeveralTreatments: a row for each treatment, with the columns that at least one of them has.
 func TestFactsOfSeveralTreatments(t *testing.T) {
 	share := func(permitted, refused uint64, hi float64) Trespasses {
@@ -51,8 +120,8 @@ func TestFactsOfSeveralTreatments(t *testing.T) {
 	point := func(n Trespasses, condition *GuardCondition) GuardPoint {
 		return GuardPoint{Rate: 500, Trespasses: n, Condition: condition}
 	}
-	restart := &GuardCondition{Name: "restart", Ended: new(1.0)}
 	sound, gap := share(0, 400, 0.0075), share(3, 200, 0.04)
+	restart := &GuardCondition{Name: "restart", Ended: new(1.0), During: &sound}
 	r := &Report{Guard: []Guard{
 		{Treatment: "a", Trespasses: sound, Points: []GuardPoint{point(sound, nil), point(sound, restart)}},
 		{Treatment: "b", Trespasses: gap, Points: []GuardPoint{point(sound, nil), point(gap, restart)}, Foreign: 2},
@@ -65,7 +134,7 @@ func TestFactsOfSeveralTreatments(t *testing.T) {
 		"treatment":            {"a", "b"},
 		"trespasses permitted": {"0 of 400; below 0.75 %", "3 of 203; 0 % [0, 4]"},
 		"from a rate of":       {"none up to 500/s", "none up to 500/s"},
-		"under conditions":     {"none of restart", "restart (3 of 203)"},
+		"under conditions":     {"none under restart", "restart (3 of 203)"},
 		"mixed up":             {"", "2 other calls got what is somebody else's"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
