@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"tare/areas/sandbox/workload"
 	"tare/internal/clock"
 	"tare/internal/kit"
+	"tare/internal/probe"
 	"tare/internal/proc"
 )
 
@@ -167,6 +169,10 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 	if err := x.ask(ctx, daemonReady, func(ctx context.Context) error { return d.Ready(ctx, c) }); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
+	if err := x.listens(); err != nil {
+		return fmt.Errorf("start %s: its port was taken before it listened there: %w; run it again, it then gets another",
+			name, err)
+	}
 	if x.profile, err = s.launch.host.bpfProfileOf(p, x.child.PID); err != nil {
 		return err
 	}
@@ -174,6 +180,15 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 		return fmt.Errorf("find the processes of %s: %w", name, err)
 	}
 	return nil
+}
+
+// listens returns an error unless the daemon listens on its port itself, if it has one.
+func (x *served) listens() error {
+	if x.daemon.Port == 0 {
+		return nil
+	}
+	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(x.daemon.Port)) //nolint:gosec // it is a port
+	return probe.ListensWithin(nil, at, x.child.PID)
 }
 
 // proveLabel proves by the kernel's word that an AppArmor profile confines the daemon.

@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"fmt"
+	"net"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"tare/area"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
+	"tare/internal/proc"
 	"tare/internal/question"
 	"tare/rigs/hosttest"
 )
@@ -106,6 +109,35 @@ func TestConnections(t *testing.T) {
 	for _, c := range []struct{ n, whole, want int }{{1, 0, 1}, {7, 1, 7}, {1, 500, 500}, {501, 500, 1000}, {0, 50, 50}} {
 		if got := roundUp(c.n, c.whole); got != c.want {
 			t.Errorf("%d rounded up to a multiple of %d: %d", c.n, c.whole, got)
+		}
+	}
+}
+
+// TestServerListensItself: whatever answers on the port of a server may be another process that has taken it.
+func TestServerListensItself(t *testing.T) {
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close() //nolint:errcheck // nothing to lose
+	server := exec.CommandContext(t.Context(), "sleep", "60")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = server.Process.Kill(), server.Wait() }() // it is of no more use
+	port := other.Addr().(*net.TCPAddr).Port
+	for _, c := range []struct {
+		name      string
+		port, pid int
+		says      string
+	}{
+		{"the server", port, os.Getpid(), ""},
+		{"another process", port, server.Process.Pid, fmt.Sprintf("process %d (", os.Getpid())},
+		{"a server without a port", 0, server.Process.Pid, ""},
+	} {
+		x := &served{daemon: &workload.Daemon{Port: c.port}, child: &proc.Child{ID: proc.ID{PID: c.pid}}}
+		if err := x.listens(); (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s listens: got %v, want an error that says %q", c.name, err, c.says)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"tare/area"
 	"tare/internal/clock"
@@ -140,12 +141,25 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// TestMain is also the program that forward starts: it listens until its input ends.
+// TestMain is also the program that forward starts: it listens until its input ends. At an address of its own it
+// listens until it is killed.
 func TestMain(m *testing.M) {
-	if os.Getenv("TARE_TEST_LISTEN") == "" {
+	at := os.Getenv("TARE_TEST_LISTEN")
+	if at == "" {
 		hosttest.Main(m)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	isForwarder := at == "1"
+	if isForwarder {
+		at = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", at)
+	for !isForwarder { // also where another process listens
+		if err == nil {
+			_, _ = l.Accept()
+		} else {
+			time.Sleep(time.Second)
+		}
+	}
 	if err != nil {
 		panic(err)
 	}

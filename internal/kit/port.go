@@ -22,7 +22,7 @@ const (
 )
 
 // FreePort replaces port 0, of which a program would not say what it became, by one that is free now. Another process
-// may take it before the program does.
+// may take it before the program does: see Program.At.
 func FreePort(ctx context.Context, addr string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || port != "0" {

@@ -1,9 +1,11 @@
 package kit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"tare/internal/clock"
+	"tare/internal/probe"
 )
 
 // A Program is somebody else's server, which speaks nothing of package proc's protocol: a child of tare runs it as a
@@ -22,6 +25,8 @@ type Program struct {
 	Dir        string
 	Files      []*os.File    // that it inherits, as descriptors from 3 on; the caller closes them
 	Within     time.Duration // bounds the start
+	// At are the addresses at which it listens once it is healthy. Until then any process can have taken them.
+	At []netip.AddrPort
 }
 
 const (
@@ -36,7 +41,7 @@ func (p Program) Run(ctx context.Context, healthy func(context.Context) error, r
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	began := clock.System{}.Now()
-	ended := make(chan struct{})
+	started, ended := make(chan error, 1), make(chan struct{})
 	var said lastBytes
 	cmd := exec.CommandContext(ctx, p.Path, p.Args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.ExtraFiles = &said, &said, p.Dir, p.Files
@@ -47,14 +52,21 @@ func (p Program) Run(ctx context.Context, healthy func(context.Context) error, r
 	go func() { // one thread from fork to end: the kernel sends Pdeathsig when the thread that forked ends
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := cmd.Run()
+		err := cmd.Start()
+		started <- err
 		if err == nil {
-			err = errors.New("exit status 0")
+			err = cmp.Or(cmd.Wait(), errors.New("exit status 0"))
 		}
 		cancel(fmt.Errorf("%s ended by itself (%w): %s", p.Name, err, said.text)) // not the cause, if ctx has ended before
 		close(ended)
 	}()
 	err := p.await(ctx, healthy)
+	if err == nil {
+		err = <-started
+	}
+	if err == nil {
+		err = p.listens(cmd.Process.Pid)
+	}
 	if err == nil {
 		err = ready(clock.System{}.Now().Sub(began))
 	}
@@ -83,6 +95,17 @@ func (p Program) await(ctx context.Context, healthy func(context.Context) error)
 			return fmt.Errorf("%s is not ready within %v: %w", p.Name, p.Within, err)
 		}
 	}
+}
+
+// listens returns an error unless the process or its children listen at the program's addresses.
+func (p Program) listens(pid int) error {
+	for _, at := range p.At {
+		if err := probe.ListensWithin(nil, at, pid); err != nil {
+			return fmt.Errorf("%s: a port was taken before it listened there: %w; run it again, it then gets another port",
+				p.Name, err)
+		}
+	}
+	return nil
 }
 
 // lastBytes keeps the end of what is written to it.

@@ -48,6 +48,21 @@ func Listener(root fs.FS, at netip.AddrPort) (pid int, startTicks uint64, err er
 	return h.pid, h.start, nil
 }
 
+// ListensWithin returns an error unless the process that a connection to the address reaches is pid or descends from
+// it. Whom this user may not see is taken for somebody else.
+func ListensWithin(root fs.FS, at netip.AddrPort, pid int) error {
+	in := rootFS(root)
+	h, err := findListener(in, at, root == nil)
+	if err != nil {
+		return fmt.Errorf("find the process that listens at %s: %w", at, err)
+	}
+	if h.pid != pid && !descends(in, h.pid, map[int]bool{pid: true}) {
+		return fmt.Errorf("process %d (%s) listens at %s, in the place of process %d and its children", h.pid,
+			comm(in, h.pid), at, pid)
+	}
+	return nil
+}
+
 // A holder is a process that has a listening socket open: the link of its descriptor then says "socket:[inode]".
 type holder struct {
 	pid   int

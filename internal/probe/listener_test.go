@@ -198,6 +198,40 @@ func TestListenerOfAnAddress(t *testing.T) {
 	}
 }
 
+// TestListensWithin: a listener is taken for a process's only if it is that process, or was started by it.
+func TestListensWithin(t *testing.T) {
+	for _, c := range []struct {
+		name, holder string // the socket that process 42 has
+		pid          int
+		want         error
+		says         string
+	}{
+		{"the process itself", "72", 42, nil, ""},
+		{"a grandchild", "72", 40, nil, ""},
+		{"a stranger's child", "72", 51, nil, "process 42 (opa) listens at 127.0.0.1:6969"},
+		{"the child of the one that listens", "72", 43, nil, "in the place of process 43"},
+		{"somebody who is not visible", "71", 40, fs.ErrPermission, "127.0.0.1:6969"},
+	} {
+		m := fstest.MapFS{}
+		m["proc/self/net/tcp"] = tcpText(v4 + " 0A 72")
+		addProcess(m, 40, 1, "tare")
+		addProcess(m, 41, 40, "sh")
+		addProcess(m, 42, 41, "opa", c.holder)
+		addProcess(m, 43, 42, "worker")
+		addProcess(m, 51, 1, "stranger")
+		err := ListensWithin(refusing{m, "proc/51/fd"}, netip.MustParseAddrPort("127.0.0.1:6969"), c.pid)
+		if c.says == "" {
+			if err != nil {
+				t.Errorf("%s: got %v, want none", c.name, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.says) || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v that says %q", c.name, err, c.want, c.says)
+		}
+	}
+}
+
 func TestByPIDFixtures(t *testing.T) {
 	m := fstest.MapFS{}
 	addProcess(m, 50, 1, "pdp")

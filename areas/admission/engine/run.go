@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -59,7 +60,10 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 		ports = Ports{Webhooks: free[0], Other: free[1]}
 	}
 	webhooks, other := strconv.Itoa(int(ports.Webhooks)), strconv.Itoa(int(ports.Other))
-	p := kit.Program{Name: k.Name, Path: c.Path, Within: startWithin}
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	p := kit.Program{
+		Name: k.Name, Path: c.Path, Within: startWithin, At: []netip.AddrPort{netip.AddrPortFrom(loopback, ports.Other)},
+	}
 	out := Ready{Webhooks: "127.0.0.1:" + webhooks, Ports: ports}
 	health := "http://127.0.0.1:" + other
 	switch k {
@@ -104,6 +108,9 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 			return err
 		}
 		return conn.Close()
+	}
+	if out.Webhooks != "" {
+		p.At = append(p.At, netip.AddrPortFrom(loopback, ports.Webhooks))
 	}
 	return p.Run(ctx, healthy, func(took time.Duration) error {
 		out.Seconds = took.Seconds()

@@ -100,9 +100,9 @@ func apacheConfig(modules map[string]string, port, threads int) []byte {
 }
 
 // reservePort returns a free TCP port of loopback, which the kernel picks, and what frees it. Until then the port stays
-// bound: the kernel gives it to nobody else, and Apache can listen on it all the same, since both sockets have
-// SO_REUSEADDR and this one does not listen (socket(7)). Apache itself can neither listen on a Unix socket nor ask the
-// kernel for a port.
+// bound: the kernel picks it for nobody else, and Apache can listen on it all the same, since both sockets have
+// SO_REUSEADDR and this one does not listen (socket(7)). So can any user who asks for this very port before Apache
+// does: see who listens. Apache itself can neither listen on a Unix socket nor ask the kernel for a port.
 func reservePort() (port int, release func() error, err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
