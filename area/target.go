@@ -40,9 +40,9 @@ type Can struct {
 	// Trespass returns the must-refuse twins of the treatment's operations: operations with Twin set, at least one for
 	// each operation that has something to refuse, as large and from the same callers. The first call follows Prepare.
 	Trespass func(t Treatment) ([]Operation, error)
-	// Rulings are what the control of a treatment decided about requests that were asked under every treatment; nil: none
-	// were. Prepare finds them out.
-	Rulings func(t Treatment) []Ruling
+	// Rulings are what the controls decided about requests that were asked under every treatment, by the treatments' IDs;
+	// nil: none were. It is called once, when all treatments are prepared, and asks again what they decide differently.
+	Rulings func(ctx context.Context) (map[string][]Ruling, error)
 	// Conditions are those that the target can bring about under a treatment, by itself and on what it started itself.
 	Conditions func(t Treatment) []Condition
 	// Stage brings the target into a stage before load that asks for it.
@@ -63,6 +63,8 @@ type Can struct {
 type Ruling struct {
 	Request string // what is asked for: "pod privileged"
 	Refused bool   // by the control; false: it was permitted
+	// Undecided says that neither is known: answers differ, or came too late to show it.
+	Undecided bool
 	// Changes are what the control changed of a request that it permitted: "metadata.labels.team = \"a\"". Known: that was
 	// looked at.
 	Changes []string

@@ -116,10 +116,10 @@ func (p *arm) connect(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if p.setter, err = newAsker(p.admin, p.limit); err != nil {
+	if p.setter, err = newAsker(p.admin, p.limit, p.env.Clock); err != nil {
 		return err
 	}
-	if p.asker, err = newAsker(p.caller, p.limit); err != nil {
+	if p.asker, err = newAsker(p.caller, p.limit, p.env.Clock); err != nil {
 		return err
 	}
 	p.namespace, p.prefix = fmt.Sprintf("tare-%s-%d", run, p.index), p.admin.Prefix()

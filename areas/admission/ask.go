@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"tare/areas/admission/cluster"
+	"tare/internal/clock"
 	"tare/internal/ratelimit"
 )
 
@@ -30,24 +31,26 @@ type asker struct {
 	client *http.Client
 	server string
 	limit  *ratelimit.Limiter // bounds the requests outside the load, as the file demands; nil: no bound
+	clock  clock.Clock
 	scrub  func(error) error
 }
 
 // newAsker makes an asker of a cluster with a rate limit; nil: none.
-func newAsker(c *cluster.Cluster, limit *ratelimit.Limiter) (*asker, error) {
+func newAsker(c *cluster.Cluster, limit *ratelimit.Limiter, by clock.Clock) (*asker, error) {
 	config := c.Config()
 	config.Timeout = askWithin
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, c.Scrub(err)
 	}
-	return &asker{client: client, server: c.Location().Server, limit: limit, scrub: c.Scrub}, nil
+	return &asker{client: client, server: c.Location().Server, limit: limit, clock: by, scrub: c.Scrub}, nil
 }
 
 // An answer is an answer of the API server.
 type answer struct {
 	status int
 	body   []byte
+	took   time.Duration // until it was read
 }
 
 // do makes one request. A status that reports a failure is no error.
@@ -63,6 +66,7 @@ func (a *asker) do(ctx context.Context, method, path, contentType string, body [
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
+	begin := a.clock.Now()
 	res, err := a.client.Do(r)
 	if err != nil {
 		return answer{}, a.scrub(fmt.Errorf("%s %s: %w", method, path, errors.Unwrap(err)))
@@ -71,7 +75,7 @@ func (a *asker) do(ctx context.Context, method, path, contentType string, body [
 	if err = errors.Join(err, res.Body.Close()); err != nil {
 		return answer{}, a.scrub(fmt.Errorf("%s %s: %w", method, path, err))
 	}
-	return answer{res.StatusCode, text}, nil
+	return answer{res.StatusCode, text, a.clock.Now().Sub(begin)}, nil
 }
 
 // message returns the API server's message if the answer is a Status, and else the HTTP status.

@@ -400,7 +400,7 @@ func TestFailingPolicies(t *testing.T) {
 		t.Errorf("shown: %q", got)
 	}
 	refused := 0
-	for _, r := range p.policies.rulings {
+	for _, r := range p.rulings() {
 		if strings.HasPrefix(r.Request, "job ") || strings.HasPrefix(r.Request, "deployment ") {
 			refused++
 			if !r.Refused {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,7 @@ func TestOwnPolicies(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			wantConfirmed(t, armOf(t, tg, with), "pod privileged")
 			for range 2 {
 				for tr, want := range map[string]load.Outcome{"none": load.OK, "testdata/bundle": load.OK} {
 					tr := treatment("bundle", tr)
@@ -94,6 +96,18 @@ func TestOwnPolicies(t *testing.T) {
 					`sets-a-label no longer changed a pod as the measured one as before: metadata.labels.team = "NAMESPACE"`)
 			})
 		})
+	}
+}
+
+// wantConfirmed asks again for a request that the policies refuse, wherever they are in force.
+func wantConfirmed(t *testing.T, p *arm, request string) {
+	t.Helper()
+	if err := p.settle(t.Context(), map[string]bool{request: true}); err != nil {
+		t.Fatal(err)
+	}
+	want := area.Ruling{Request: request, Refused: true}
+	if got := p.rulings(); !slices.ContainsFunc(got, func(r area.Ruling) bool { return reflect.DeepEqual(r, want) }) {
+		t.Errorf("asked again, %s is no longer refused: %+v", request, got)
 	}
 }
 

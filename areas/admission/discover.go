@@ -19,7 +19,6 @@ import (
 	"tare/areas/admission/cluster"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
-	"tare/internal/design"
 	"tare/internal/unit"
 )
 
@@ -436,7 +435,7 @@ const askAbreast = 8
 // findProofs asks for everything of the catalogue once, as dry runs, and keeps for each policy a request to which it
 // objects.
 func (p *arm) findProofs(ctx context.Context, f *finding) error {
-	f.proof, f.alone, f.refused = map[string]int{}, map[string]bool{}, map[int]bool{}
+	f.proof, f.alone, f.refused, f.undecided = map[string]int{}, map[string]bool{}, map[int]bool{}, map[int]bool{}
 	f.changes, f.failures, f.unnamed = map[int]own.Changes{}, map[string]failure{}, failure{}
 	unasked, err := p.unasked(ctx)
 	if err != nil {
@@ -502,16 +501,16 @@ func (p *arm) named(policies []string) []string {
 
 // askEach asks for some requests of the catalogue, and keeps the policies that answers name.
 func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
-	answers := make([]answer, to-from)
-	err := cluster.Each(ctx, len(answers), askAbreast, func(ctx context.Context, i int) (err error) {
-		answers[i], err = p.ask(ctx, p.probe(f.requests[from+i]))
-		return err
-	})
+	answers, sure, err := p.askAll(ctx, f.requests[from:to])
 	if err != nil {
 		return err
 	}
 	for i := from; i < to; i++ {
 		r, a := f.requests[i], answers[i-from]
+		if !sure[i-from] {
+			f.undecided[i] = true
+			continue
+		}
 		if mechanism.RulingOf(a.status, a.body) == mechanism.AccessDenied && !slices.Contains(f.untried, r.Resource) {
 			f.untried = append(f.untried, r.Resource)
 		}
@@ -523,14 +522,11 @@ func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
 				f.alone[name] = len(deniers) == 1
 			}
 		}
-		switch {
-		case len(deniers)+len(failed) > 0:
-			f.refused[i] = true
-		case p.refusedOnOurs(a):
-			f.refused[i] = true
-			f.unnamed = f.unnamed.also(f.failureOn(i, a.said(), true))
-		case a.status == http.StatusCreated:
-			f.refused[i] = false
+		if refused, known := p.decision(f, i, a); known {
+			f.refused[i] = refused
+			if refused && len(deniers)+len(failed) == 0 {
+				f.unnamed = f.unnamed.also(f.failureOn(i, a.said(), true))
+			}
 		}
 		changes, known, err := p.changesOf(r, a)
 		if err != nil {
@@ -603,15 +599,6 @@ func (p *arm) everyPolicy() (out []*own.Policy) {
 	return out
 }
 
-// Rulings is area.Can.Rulings.
-func (t *target) Rulings(tr design.Treatment) []area.Ruling {
-	p, err := t.arms.Of(tr)
-	if err != nil {
-		return nil
-	}
-	return p.policies.rulings
-}
-
 // A finding is what a catalogue has shown of the policies of a bundle, by the user's names of them.
 type finding struct {
 	requests []own.Request
@@ -620,6 +607,8 @@ type finding struct {
 	silent   []string        // policies whose proof no answer names: they warn, or others deny before them
 	untried  []string        // resources that who sets up may not create
 	refused  map[int]bool    // the requests that were admitted, or refused by these policies: whether they were refused
+	// undecided are requests of which no answer shows what the policies decide, or whose answers differ.
+	undecided map[int]bool
 	// changes are what became of the objects of requests that were admitted, where that is known, and changed is a request
 	// for each policy that changed it: alone, or as its absence showed. Of those in together it is not known what they
 	// change.
@@ -632,12 +621,18 @@ type finding struct {
 
 // rulings are what the policies decided, and if changes is set, what they changed.
 func (f *finding) rulings(changes bool) (out []area.Ruling) {
-	for _, i := range slices.Sorted(maps.Keys(f.refused)) {
-		r := area.Ruling{Request: f.requests[i].Name, Refused: f.refused[i]}
-		if is, known := f.changes[i]; changes && known && !r.Refused {
+	for i := range f.requests {
+		refused, known := f.refused[i]
+		r := area.Ruling{Request: f.requests[i].Name, Undecided: f.undecided[i]}
+		if !r.Undecided {
+			r.Refused = refused
+		}
+		if is, known := f.changes[i]; changes && known && !refused && !r.Undecided {
 			r.Known, r.Changes = true, is.Lines()
 		}
-		out = append(out, r)
+		if known || r.Undecided {
+			out = append(out, r)
+		}
 	}
 	return out
 }
@@ -654,7 +649,7 @@ func (p *arm) probe(r own.Request) mechanism.Probe {
 // keepProofs makes the proof of each policy that has one.
 func (p *arm) keepProofs(f finding) {
 	x := &p.policies
-	x.finding, x.rulings = f, f.rulings(p.mutating())
+	x.finding = f
 	by := map[int][]string{}
 	for name, i := range f.proof {
 		by[i] = append(by[i], name)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"tare/areas/admission/cluster"
 )
 
 // clusterToken is the bearer token of the kubeconfig that fakeCluster writes, which nothing may print.
@@ -61,6 +63,17 @@ func fakeCluster(t *testing.T, lacks []string, more map[string]apiAnswer) (kubec
 		t.Fatal(err)
 	}
 	return kubeconfig
+}
+
+// fakeKeeper is a connection to such an API server.
+func fakeKeeper(t *testing.T, more map[string]apiAnswer) *cluster.Cluster {
+	t.Helper()
+	c, err := cluster.New(t.Context(), cluster.Options{Run: "r", Kubeconfig: fakeCluster(t, nil, more)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
 }
 
 // reviewAccess is the response to a SelfSubjectAccessReview of a user who lacks some rights.

@@ -217,7 +217,7 @@ func TestForeignBundleActsInItsNamespaceOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, r := range tg.Rulings(with) { // of a text that is in no file, as if it had been fetched
+	for _, r := range armOf(t, tg, with).rulings() { // of a text that is in no file, as if it had been fetched
 		if changes := strings.Join(r.Changes, "\n"); r.Request == own.MeasuredPod &&
 			(!strings.Contains(changes, "metadata.labels.fetched changed (#") || strings.Contains(changes, "hunter2")) {
 			t.Errorf("changes %s", changes)

@@ -83,8 +83,8 @@ func (p *arm) changesOf(r own.Request, a answer) (changes own.Changes, known boo
 
 // askChanges asks for a request of the catalogue, and says what became of its object.
 func (p *arm) askChanges(ctx context.Context, r own.Request) (changes own.Changes, known bool, err error) {
-	a, err := p.ask(ctx, p.probe(r))
-	if err != nil {
+	a, sure, err := p.askFor(ctx, r)
+	if err != nil || !sure {
 		return nil, false, err
 	}
 	return p.changesOf(r, a)
@@ -285,7 +285,7 @@ func (p *arm) changesBeside(f finding, i int, a answer, namespace string) (strin
 // anything.
 func (p *arm) changeNotes() (out []string) {
 	x := &p.policies
-	for _, r := range x.rulings {
+	for _, r := range x.finding.rulings(p.mutating()) {
 		if r.Request == own.MeasuredPod && len(r.Changes) > 0 {
 			out = append(out, fmt.Sprintf("%s: the measured pod comes back changed: %s", p.spec.Bundle, kit.FirstOf(r.Changes)))
 		}

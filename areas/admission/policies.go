@@ -33,8 +33,6 @@ type policies struct {
 	shown    map[string]string         // for each of them that has a proof, the request to which it objects
 	parts    []mechanism.Proof         // the proof, in parts of one request each
 	next     int                       // how many parts blocks have tried
-	// rulings are what the policies decided about the requests that all treatments are asked.
-	rulings []area.Ruling
 	// finding is what the policies have shown about the requests of this treatment's catalogue.
 	finding finding
 	// plain are the objects that the API server answers without the policies, by the names of the requests; nil: none of

@@ -1,18 +1,20 @@
 package analyze
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // rulings compares what the treatments' controls decided about the same requests with what the baseline's did.
 func (a *analysis) rulings() {
 	last := map[string]record.Prepare{} // a run that was resumed has prepared more than once
 	for _, p := range a.rec.Prepared {
-		if p.Error == "" {
+		if len(p.Permitted)+len(p.Refused)+len(p.Undecided) > 0 {
 			last[p.Treatment] = p
 		}
 	}
@@ -22,9 +24,12 @@ func (a *analysis) rulings() {
 	}
 	of := last[a.rep.Treatments[base].ID]
 	for i := range a.rep.Treatments {
-		if t := &a.rep.Treatments[i]; i != base && t.Control == "" {
-			t.Permits, t.Refuses = inBoth(of.Refused, last[t.ID].Permitted), inBoth(of.Permitted, last[t.ID].Refused)
-			t.Alters = alterations(of, last[t.ID])
+		t := &a.rep.Treatments[i]
+		is, asked := last[t.ID]
+		if i != base && t.Control == "" && asked {
+			t.Permits, t.Refuses = inBoth(of.Refused, is.Permitted), inBoth(of.Permitted, is.Refused)
+			t.Alters = alterations(of, is)
+			t.Unshown = unshown(of, is, t.Permits)
 		}
 	}
 }
@@ -58,13 +63,29 @@ func inBoth(a, b []string) (out []string) {
 	return out
 }
 
+// unshown says of which requests no answer shows whether they are permitted although the baseline refuses them.
+func unshown(base, is record.Prepare, permits []string) []string {
+	open := slices.DeleteFunc(slices.Concat(base.Refused, base.Undecided), func(request string) bool {
+		return slices.Contains(is.Refused, request) || slices.Contains(permits, request)
+	})
+	if len(open) == 0 {
+		return nil
+	}
+	are := "are"
+	if len(open) == 1 {
+		are = "is"
+	}
+	return []string{fmt.Sprintf("no answer shows whether %s %s permitted that the baseline refuses, or may refuse: %s",
+		unit.Count(len(open), "request"), are, strings.Join(open, ", "))}
+}
+
 func permitsMore(t report.Treatment) bool { return len(t.Permits) > 0 }
 
-// morePermitted says what treatments permit that the baseline refuses; empty: nothing.
-func morePermitted(r *report.Report) string {
+// saidOf is what is said of treatments, such as what they permit that the baseline refuses; empty: nothing.
+func saidOf(r *report.Report, says func(t *report.Treatment) string) string {
 	var out []string
 	for i := range r.Treatments {
-		if text := r.Treatments[i].PermitsMore(); text != "" {
+		if text := says(&r.Treatments[i]); text != "" {
 			out = append(out, text)
 		}
 	}

@@ -20,16 +20,17 @@ func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
 			{ID: "main", Baseline: true}, {ID: "pr"}, {ID: "same"}, {ID: "unasked"}, {ID: "aa", Control: design.AA},
 		},
 	}}
-	asked := func(treatment string, refused, permitted []string, err string) {
+	asked := func(treatment string, refused, permitted []string, undecided ...string) {
 		a.rec.Prepared = append(a.rec.Prepared, record.Prepare{
-			Treatment: treatment, Refused: refused, Permitted: permitted, Error: err,
+			Treatment: treatment, Refused: refused, Permitted: permitted, Undecided: undecided,
 		})
 	}
-	asked("main", []string{"a", "b", "c"}, []string{"d", "e"}, "")
-	asked("pr", nil, []string{"a", "b", "c", "d"}, "it was interrupted")
-	asked("pr", []string{"c", "d"}, []string{"a", "e", "only here"}, "")
-	asked("same", []string{"a", "b", "c"}, []string{"d", "e"}, "")
-	asked("aa", nil, []string{"a"}, "")
+	asked("main", []string{"a", "b", "c", "lost"}, []string{"d", "e", "varies too"}, "varies", "both")
+	asked("pr", nil, []string{"a", "b", "c", "d"})
+	asked("pr", []string{"c", "d"}, []string{"a", "e", "only here", "varies"}, "b", "both", "varies too")
+	asked("same", []string{"a", "b", "c", "lost", "varies", "both"}, []string{"d", "e"})
+	asked("aa", nil, []string{"a"})
+	a.rec.Prepared = append(a.rec.Prepared, record.Prepare{Treatment: "pr"}) // a resumed run that was cut short
 	changed := func(i int, changes map[string][]string) { a.rec.Prepared[i].Changed = changes }
 	changed(0, map[string][]string{"d": {"x = 1", "y = 1"}, "e": {"x = 1", "y = 1"}})
 	changed(2, map[string][]string{"a": {"x = 1"}, "e": {"x = 2", "y = 1"}, "only here": {"x = 1"}})
@@ -40,6 +41,8 @@ func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
 		{
 			ID: "pr", Permits: []string{"a"}, Refuses: []string{"d"},
 			Alters: []report.Alteration{{Request: "e", Here: []string{"x = 2"}, Baseline: []string{"x = 1"}}},
+			Unshown: []string{"no answer shows whether 4 requests are permitted that the baseline refuses, or may refuse: " +
+				"b, lost, varies, both"},
 		},
 		{ID: "same"},
 		{ID: "unasked"},
@@ -54,6 +57,12 @@ func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
 	a.rep.Verdict, why = verdict(a.rep, flaws{})
 	if a.rep.Verdict != report.Fail || ExitCode(a.rep) != ExitPermits ||
 		!strings.Contains(why, "under pr, 1 request is permitted that the baseline refuses: a") {
+		t.Errorf("%s (%s), exit %d", a.rep.Verdict, why, ExitCode(a.rep))
+	}
+	a.rep.Treatments[1].Permits = nil
+	a.rep.Verdict, why = verdict(a.rep, flaws{open: []string{"and more"}})
+	if a.rep.Verdict != report.Inconclusive || ExitCode(a.rep) != ExitInconclusive ||
+		!strings.Contains(why, "b, lost, varies, both; and more") {
 		t.Errorf("%s (%s), exit %d", a.rep.Verdict, why, ExitCode(a.rep))
 	}
 	a.rep.Status = report.Interrupted

@@ -56,8 +56,12 @@ func verdict(r *report.Report, f flaws) (report.Verdict, string) {
 	if len(f.invalid) > 0 {
 		return report.Invalid, strings.Join(f.invalid, "; ")
 	}
-	if text := morePermitted(r); text != "" {
+	if text := saidOf(r, (*report.Treatment).PermitsMore); text != "" {
 		return report.Fail, text
+	}
+	open := f.open
+	if text := saidOf(r, (*report.Treatment).NotShown); text != "" {
+		open = append([]string{text}, open...)
 	}
 	var all []budget.Verdict
 	counts := map[report.Verdict]int{}
@@ -73,8 +77,8 @@ func verdict(r *report.Report, f flaws) (report.Verdict, string) {
 		return report.NotMeasured, f.failure
 	case r.Status != report.Complete && overall != report.None:
 		return report.Inconclusive, "the run did not come to its end"
-	case len(f.open) > 0:
-		return report.Inconclusive, strings.Join(f.open, "; ")
+	case len(open) > 0:
+		return report.Inconclusive, strings.Join(open, "; ")
 	case overall == report.Inconclusive:
 		return overall, fmt.Sprintf(
 			"%s of %d undecided or not measured", unit.Count(counts[report.Inconclusive]+counts[report.NotMeasured], "budget"),

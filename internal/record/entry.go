@@ -208,9 +208,11 @@ type Prepare struct {
 	Treatment string  `json:"treatment"`
 	Seconds   float64 `json:"seconds"`
 	Error     string  `json:"error,omitempty"`
-	// Permitted and Refused are the requests about which the treatment's control was asked, and what it decided.
+	// Permitted and Refused are the requests about which the treatment's control was asked, and what it decided; of those
+	// in Undecided it is not known. They stand in an entry of their own, which follows when all treatments are prepared.
 	Permitted []string `json:"permitted,omitempty"`
 	Refused   []string `json:"refused,omitempty"`
+	Undecided []string `json:"undecided,omitempty"`
 	// Changed is what the control changed of requests that it permitted, for all of them of which that is known.
 	Changed map[string][]string `json:"changed,omitempty"`
 }

@@ -132,6 +132,9 @@ func (r *Report) annotations() []annotation {
 		if t := &r.Treatments[i]; len(t.Permits) > 0 {
 			errs = append(errs, annotation{asError, name + ": it permits what was refused", t.PermitsMore()})
 		}
+		if t := &r.Treatments[i]; len(t.Unshown) > 0 {
+			warnings = append(warnings, annotation{asWarning, name + ": it may permit what was refused", t.NotShown()})
+		}
 	}
 	for i := range r.Budgets {
 		b := &r.Budgets[i]

@@ -14,6 +14,7 @@ func permitting() *Report {
 		{ID: "main", Baseline: true, Verified: true},
 		{
 			ID: "pr", Verified: true, Permits: []string{"pod privileged"}, Refuses: []string{"pod with sysctls"},
+			Unshown: []string{"no answer shows it of a", "nor of b"},
 			Alters: []Alteration{
 				{Request: "pod as root", Here: []string{"spec.a = 1"}},
 				{Request: "pod", Here: []string{"spec.a = 1"}},
@@ -36,6 +37,7 @@ func permitting() *Report {
 func TestWhatIsPermittedStandsFirst(t *testing.T) {
 	const (
 		permits = "nder pr, 1 request is permitted that the baseline refuses: pod privileged"
+		unshown = "nder pr, no answer shows it of a; nor of b"
 		refuses = "nder pr, 1 request is refused that the baseline permits: pod with sysctls"
 		alters  = "nder pr, 4 requests come back otherwise than under the baseline: pod as root and 1 other with " +
 			"spec.a = 1, which the baseline does not make; service without the baseline's spec.b = 1; job with spec.a = 1, " +
@@ -45,7 +47,8 @@ func TestWhatIsPermittedStandsFirst(t *testing.T) {
 	for name, e := range map[string]Encoder{"text": Text, "markdown": Markdown, "html": HTML} {
 		text := html.UnescapeString(strings.Join(strings.Fields(string(encode(t, e, r))), " "))
 		at, budget := strings.Index(text, permits), strings.Index(text, "cpu <= +10%")
-		if at < 0 || !strings.Contains(text, refuses) || !strings.Contains(text, alters) || budget >= 0 && budget < at {
+		if at < 0 || !strings.Contains(text, unshown) || !strings.Contains(text, refuses) ||
+			!strings.Contains(text, alters) || budget >= 0 && budget < at {
 			t.Errorf("%s: permits at %d, the budget at %d:\n%s", name, at, budget, text[:min(len(text), 2000)])
 		}
 	}
@@ -54,7 +57,8 @@ func TestWhatIsPermittedStandsFirst(t *testing.T) {
 		want string
 	}{
 		"junit": {JUnit, `<failure message="u` + permits}, "sarif": {SARIF, `"ruleId": "permits-more"`},
-		"annotations": {Annotations, "::u" + permits}, "json": {JSON, `"permits": [`},
+		"annotations": {Annotations, "::u" + permits}, "json": {JSON, `"permits": [`}, "json, unshown": {JSON, `"unshown": [`},
+		"annotations, unshown": {Annotations, "::u" + unshown},
 	} {
 		if text := string(encode(t, x.e, r)); !strings.Contains(text, x.want) {
 			t.Errorf("%s lacks %q:\n%s", name, x.want, text)

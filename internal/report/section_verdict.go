@@ -42,12 +42,15 @@ func verdictSection(r *Report) section {
 	return section{Question: "What is the verdict?", Short: "Verdict", Blocks: blocks}
 }
 
-// rulingRemarks say what treatments permit that the baseline refuses, and the other way round.
+// rulingRemarks say what treatments permit that the baseline refuses, or may permit, and the other way round.
 func (r *Report) rulingRemarks() (out []remark) {
 	for i := range r.Treatments {
 		t := &r.Treatments[i]
 		if len(t.Permits) > 0 {
 			out = append(out, remark{"permits", t.PermitsMore(), bad})
+		}
+		if len(t.Unshown) > 0 {
+			out = append(out, remark{"unshown", t.NotShown(), unsure})
 		}
 		if len(t.Refuses) > 0 {
 			out = append(out, remark{"refuses", t.otherwise(t.Refuses, "refused", "permits"), unsure})
@@ -65,6 +68,14 @@ func (t *Treatment) PermitsMore() string {
 		return ""
 	}
 	return t.otherwise(t.Permits, "permitted", "refuses")
+}
+
+// NotShown says what a treatment may permit although its baseline refuses it; empty: nothing.
+func (t *Treatment) NotShown() string {
+	if len(t.Unshown) == 0 {
+		return ""
+	}
+	return "under " + t.ID + ", " + strings.Join(t.Unshown, "; ")
 }
 
 // otherwise says which requests are decided otherwise than by the baseline's control.

@@ -237,6 +237,9 @@ func (x *Stage) do(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := x.rule(ctx); err != nil {
+		return err
+	}
 	if err := x.notes(); err != nil {
 		return err
 	}
@@ -333,22 +336,43 @@ func (x *Stage) prepare(ctx context.Context, t design.Treatment) error {
 	if err != nil {
 		p.Error = err.Error()
 		err = &NotPrepared{t.ID, err}
-	} else if rulings := x.Target.Can().Rulings; rulings != nil {
-		for _, r := range rulings(t) {
-			if r.Refused {
+	}
+	return errors.Join(err, x.Writer.Prepare(p))
+}
+
+// rule writes what the controls decided about requests that were asked under every treatment.
+func (x *Stage) rule(ctx context.Context) error {
+	find := x.Target.Can().Rulings
+	if find == nil {
+		return nil
+	}
+	rulings, err := find(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range x.Treatments {
+		if len(rulings[t.ID]) == 0 {
+			continue
+		}
+		p := record.Prepare{Treatment: t.ID, Changed: map[string][]string{}}
+		for _, r := range rulings[t.ID] {
+			switch {
+			case r.Undecided:
+				p.Undecided = append(p.Undecided, r.Request)
+			case r.Refused:
 				p.Refused = append(p.Refused, r.Request)
-			} else {
+			default:
 				p.Permitted = append(p.Permitted, r.Request)
 			}
 			if r.Known {
-				if p.Changed == nil {
-					p.Changed = map[string][]string{}
-				}
 				p.Changed[r.Request] = append([]string{}, r.Changes...)
 			}
 		}
+		if err := x.Writer.Prepare(p); err != nil {
+			return err
+		}
 	}
-	return errors.Join(err, x.Writer.Prepare(p))
+	return nil
 }
 
 // treatment returns a planned treatment.

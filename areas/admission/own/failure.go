@@ -56,5 +56,16 @@ func (p *Policy) Failure(s mechanism.Scope, said string) (why string, ok, sure b
 	return strings.TrimSpace(rest), found, false
 }
 
+// FailsOpen reports whether a request is permitted if the policy's engine does not answer in time: Gatekeeper's chart
+// says so for all of its policies, and of Kyverno's each says it for itself.
+func (p *Policy) FailsOpen() bool {
+	if p.engine == nil || EngineOf(p.engine) == gatekeeper {
+		return p.engine != nil
+	}
+	spec, _ := p.engine.Object["spec"].(tree)
+	webhook, _ := spec["webhookConfiguration"].(tree)
+	return spec["failurePolicy"] == "Ignore" || webhook["failurePolicy"] == "Ignore"
+}
+
 // failedRule matches what Kyverno says of a rule that could not be evaluated.
 var failedRule = regexp.MustCompile(`^\s+\S+: ['"]?failed to `)
