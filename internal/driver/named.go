@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tare/area"
@@ -19,7 +20,7 @@ const NamedKind = "named-process"
 // journalNamed journals those processes that an arm's program has just named and has started itself.
 func (t *Target) journalNamed(a *arm, s *process) error {
 	for _, id := range s.pids {
-		if _, known := a.named[id]; known || !a.started(id, s.client.child.PID) {
+		if _, known := a.named[id]; known || !a.started(id, s.client.child.PID) || !s.mayEnd(a, id) {
 			continue
 		}
 		c := processChange(t.c.Area, fmt.Sprintf("%s-%d-%d", filepath.Base(a.preparation.Folder), id.PID, id.StartTicks), id,
@@ -47,6 +48,36 @@ func (a *arm) started(id proc.ID, driver int) bool {
 	group, err := controlGroup(driver)
 	other, e := controlGroup(id.PID)
 	return errors.Join(err, e) == nil && group == other
+}
+
+// mayEnd reports whether the program could end a process itself: tare, which may be root, does not do it for a program
+// that has fewer rights. What began with the arm's mark, or runs below the program, the program has started.
+func (s *process) mayEnd(a *arm, id proc.ID) bool {
+	if proc.Carries(id.PID, Mark+"="+a.preparation.Folder) {
+		return true
+	}
+	if tree, err := proc.Descendants(s.client.child.PID); err == nil && slices.Contains(tree, id.PID) {
+		return true
+	}
+	user, err := statusNumber(id.PID, userField)
+	return err == nil && !slices.ContainsFunc(s.users, func(u int) bool { return u != 0 && u != user })
+}
+
+// userField is the field with a process's users, the real one first.
+const userField = "Uid"
+
+// usersOf returns the users of a program's processes: sudo remains root's, and what it has started is another user's.
+func usersOf(pid int) (users []int) {
+	tree, err := proc.Descendants(pid)
+	if err != nil {
+		tree = []int{pid}
+	}
+	for _, pid := range tree {
+		if u, err := statusNumber(pid, userField); err == nil {
+			users = append(users, u)
+		}
+	}
+	return users
 }
 
 // controlGroup returns the control group of a process, in all hierarchies.

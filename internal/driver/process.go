@@ -22,6 +22,7 @@ type process struct {
 	client *client
 	change *area.Change // the process, once journaled
 	pids   map[string]proc.ID
+	users  []int // as whom the program runs
 	// description is the description that this process gave, files those that it was started from.
 	description Description
 	files       map[string]os.FileInfo
@@ -71,6 +72,7 @@ func (t *Target) begin(ctx context.Context, a *arm) error {
 		a.description, a.files, a.first = d, s.files, s.client.child.ID
 	}
 	s.description = d
+	s.users = usersOf(s.client.child.PID) // it runs yet: it waits for the next request
 	return err
 }
 
@@ -179,17 +181,24 @@ func (s *process) adopt(program string, pids map[string]int) error {
 // isAncestor reports whether a process is an ancestor of tare.
 func isAncestor(pid int) bool {
 	for at := os.Getpid(); at > 1; {
-		status, err := files.Kernel(fmt.Sprintf("/proc/%d/status", at))
-		_, rest, ok := strings.Cut(string(status), "\nPPid:")
-		if err != nil || !ok {
-			return false
-		}
-		line, _, _ := strings.Cut(rest, "\n")
-		if at, err = strconv.Atoi(strings.TrimSpace(line)); err != nil || at == pid {
+		var err error
+		if at, err = statusNumber(at, "PPid"); err != nil || at == pid {
 			return err == nil
 		}
 	}
 	return false
+}
+
+// statusNumber returns the first number of a field of /proc/PID/status (proc_pid_status(5)).
+func statusNumber(pid int, field string) (int, error) {
+	status, err := files.Kernel(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(status), "\n"+field+":")
+	line, _, _ := strings.Cut(rest, "\n")
+	number, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+	return strconv.Atoi(number)
 }
 
 // roots returns the processes that do the work: the program, and those that it named.

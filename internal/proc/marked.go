@@ -17,7 +17,7 @@ import (
 // group and session. A group other than 0 restricts it to that process group. It skips processes of other users, whose
 // environment is not readable.
 func EndMarked(variable string, group int) error {
-	return KillWhere(func(pid int) bool { return carries(pid, variable) && (group == 0 || groupOf(pid) == group) })
+	return KillWhere(func(pid int) bool { return Carries(pid, variable) && (group == 0 || groupOf(pid) == group) })
 }
 
 // EndMarkedGroups kills the process groups whose leaders still run and were started with a variable in their
@@ -25,7 +25,7 @@ func EndMarked(variable string, group int) error {
 func EndMarkedGroups(variable string) error {
 	groups := map[int]bool{}
 	for _, pid := range pids() {
-		if groupOf(pid) == pid && carries(pid, variable) {
+		if groupOf(pid) == pid && Carries(pid, variable) {
 			groups[pid] = true
 		}
 	}
@@ -42,8 +42,8 @@ func groupOf(pid int) int {
 	return g
 }
 
-// carries reports whether a process was started with a variable in its environment.
-func carries(pid int, variable string) bool {
+// Carries reports whether a process was started with a variable in its environment.
+func Carries(pid int, variable string) bool {
 	env, err := environ(pid)
 	if err != nil {
 		return false

@@ -71,7 +71,7 @@ func joinPIDs(pids []int) string { return strings.Trim(fmt.Sprint(pids), "[]") }
 // listTree lists the processes below roots, and reapedBy for each of them.
 func listTree(roots []int) (pids []int, reaped []uint64, err error) {
 	for _, root := range roots {
-		below, err := descendants(root)
+		below, err := Descendants(root)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -91,8 +91,8 @@ func listTree(roots []int) (pids []int, reaped []uint64, err error) {
 	return pids, reaped, nil
 }
 
-// descendants lists pid and its descendants, depth first. The kernel lists children by the thread that started them.
-func descendants(pid int) ([]int, error) {
+// Descendants lists pid and its descendants, depth first. The kernel lists children by the thread that started them.
+func Descendants(pid int) ([]int, error) {
 	list := []int{pid}
 	for i := 0; i < len(list); i++ {
 		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", list[i]))
