@@ -251,7 +251,9 @@ func (p *arm) withBundle(ctx context.Context) error {
 		return err
 	}
 	where := own.Where{Scope: p.scope(), BindAll: p.spec.BindAll, Ours: !p.foreign, Makes: p.spec.ParamKinds}
-	if p.foreign {
+	if !p.foreign {
+		where.Others = p.otherDefinitions()
+	} else {
 		for _, k := range set.ParamKinds() {
 			_, missing, err := x.keeper.Lookup(ctx, []schema.GroupVersionKind{k})
 			if err != nil {

@@ -28,7 +28,7 @@ func (p *arm) discover(ctx context.Context) error {
 	x := &p.policies
 	x.present = true // set first: a partial creation is removed as well
 	engines := enginesOf(x.own)
-	if len(engines) > 0 && !p.foreign {
+	if !p.foreign {
 		if err := p.applyDefinitions(ctx); err != nil {
 			return err
 		}
@@ -581,19 +581,28 @@ func (p *arm) countEach(ctx context.Context, f *finding, within map[string]int) 
 	return nil
 }
 
-// everyPolicy returns the policies of all bundles of the experiment: each treatment is asked about what any of them is
-// about, so that their decisions can be compared.
+// everyPolicy returns the policies of all bundles of the experiment, in force or not: each treatment is asked about
+// what any of them is about, so that their decisions can be compared.
 func (p *arm) everyPolicy() (out []*own.Policy) {
-	out = slices.Clone(p.policies.own.Policies)
-	for _, t := range p.env.Treatments {
-		other, err := p.declared.plan(t)
-		if err != nil || other.kind != mechanism.Own || other.spec.Bundle == p.spec.Bundle {
-			continue
-		}
-		if set, err := own.Read(other.spec.Bundle, other.spec.Network); err == nil { // otherwise that treatment reports it
+	for _, path := range p.bundlePaths() {
+		if set, err := own.Read(path, p.spec.Network); err == nil { // otherwise its treatment reports it
 			for i := range set.Policies {
 				out = append(out, &set.Policies[i])
 			}
+		}
+	}
+	return out
+}
+
+// otherDefinitions define the kinds that the policies of other bundles of the experiment need.
+func (p *arm) otherDefinitions() (out []*unstructured.Unstructured) {
+	for _, path := range p.bundlePaths() {
+		set, err := own.Read(path, p.spec.Network)
+		if err != nil || path == p.spec.Bundle {
+			continue
+		}
+		if in, err := p.anywhere(set); err == nil { // otherwise its treatment reports it
+			out = append(out, in.Definitions()...)
 		}
 	}
 	return out

@@ -83,12 +83,10 @@ func (p *arm) startEngines(ctx context.Context, kinds []*engine.Kind) error {
 	return nil
 }
 
-// applyDefinitions creates the kinds that the policies are about before an engine starts, which looks for them only
-// then.
+// applyDefinitions creates the kinds that the policies of the experiment are about before an engine starts, which looks
+// for them only then, and before anything is asked of objects of these kinds.
 func (p *arm) applyDefinitions(ctx context.Context) error {
-	definitions := slices.DeleteFunc(slices.Clone(p.policies.rendered.Objects), func(o *unstructured.Unstructured) bool {
-		return len(mechanism.Defined([]*unstructured.Unstructured{o})) == 0
-	})
+	definitions := p.policies.own.Definitions()
 	if len(definitions) == 0 {
 		return nil
 	}

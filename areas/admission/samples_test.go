@@ -1,13 +1,17 @@
 package admission
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/area"
+	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 )
 
@@ -73,5 +77,55 @@ func TestSamplesAreToldApart(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("names (-want +got):\n%s", d)
+	}
+}
+
+// TestEachBundleHasTheKindsOfAll: a change that drops the only policy about a kind does not drop the kind, and all
+// treatments are asked about what any policy is about, in force or not.
+func TestEachBundleHasTheKindsOfAll(t *testing.T) {
+	const pods = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: NAME}\nspec: {rules: [{name: r, " +
+		"match: {any: [{resources: {kinds: [KIND]}}]}, validate: {message: no, deny: {}}}]}\n"
+	about := func(name, kind string) string { return strings.NewReplacer("NAME", name, "KIND", kind).Replace(pods) }
+	const unbound = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n" +
+		"metadata: {name: idle}\nspec: {validations: [{expression: 'true'}], matchConstraints: {resourceRules: " +
+		"[{apiGroups: [batch], apiVersions: [v1], operations: [CREATE], resources: [jobs]}]}}\n"
+	dir := t.TempDir()
+	env := testEnv(t)
+	for _, bundle := range []string{"main", "pr"} {
+		at := filepath.Join(dir, bundle+".yaml")
+		text := about("a", "Pod") + "---\n" + unbound
+		if bundle == "main" {
+			text = about("a", "Pod") + "---\n" + about("b", "delivery.example.com/v2/Release")
+		}
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		env.Treatments = append(env.Treatments, treatment("bundle", at))
+	}
+	missing := apiAnswer{Status: http.StatusNotFound}
+	keeper := fakeKeeper(t, map[string]apiAnswer{
+		"GET /apis/kyverno.io/v1": missing, "GET /apis/apiextensions.k8s.io/v1": missing,
+	})
+	for i, tr := range env.Treatments {
+		p := renderingArm(t)
+		p.env, p.declared, p.policies.keeper, p.index = env, &Spec{}, keeper, i
+		var err error
+		if p.plan, err = p.declared.plan(tr); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.withBundle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kinds := mechanism.Defined(p.policies.rendered.Objects)
+		if _, ok := kinds[schema.GroupVersionKind{Group: "delivery.example.com", Version: "v2", Kind: "Release"}]; !ok {
+			t.Errorf("%s: the kinds are %v", p.spec.Bundle, kinds)
+		}
+		var names []string
+		for _, one := range p.everyPolicy() {
+			names = append(names, one.Name)
+		}
+		if d := cmp.Diff([]string{"a", "b", "a", "idle"}, names); d != "" {
+			t.Errorf("%s: asked about (-want +got):\n%s", p.spec.Bundle, d)
+		}
 	}
 }

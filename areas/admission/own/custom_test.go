@@ -2,10 +2,12 @@ package own
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/areas/admission/mechanism"
@@ -81,6 +83,50 @@ func TestCustomKindsAreDefined(t *testing.T) {
 				}
 				if n := len(mechanism.Defined(in.Objects)); ours && n != c.objects || !ours && n != 0 {
 					t.Errorf("ours: %t: %d definitions, want %d", ours, n, c.objects)
+				}
+			}
+		})
+	}
+}
+
+// TestKindsOfOtherBundlesAreDefined: what is asked where another bundle is in force can be asked here, too; of a kind
+// that both define, versions are added, and none is lost.
+func TestKindsOfOtherBundlesAreDefined(t *testing.T) {
+	other, err := read(t, map[string]string{"a.yaml": aboutCustom("example.com/v1/Box, example.com/v2/Lid", allDenied)}).
+		Render(Where{Scope: scope, Ours: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ kinds, want string }{
+		"none of its own":   {"Pod", "Box/v1 Lid/v2"},
+		"the same":          {"example.com/v1/Box", "Box/v1 Lid/v2"},
+		"an earlier one":    {"example.com/v1beta1/Box", "Box/v1 Box/v1beta1 Lid/v2"},
+		"another and these": {"example.com/v1/Tin", "Box/v1 Lid/v2 Tin/v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, err := read(t, map[string]string{"a.yaml": aboutCustom(c.kinds, allDenied)}).
+				Render(Where{Scope: scope, Ours: true, Others: append(other.Definitions(), other.Definitions()...)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for k := range mechanism.Defined(in.Definitions()) {
+				got = append(got, k.Kind+"/"+k.Version)
+			}
+			slices.Sort(got)
+			if d := cmp.Diff(c.want, strings.Join(got, " ")); d != "" {
+				t.Errorf("kinds (-want +got):\n%s", d)
+			}
+			for _, o := range in.Definitions() {
+				stored := 0
+				versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+				for _, v := range versions {
+					if version, _ := v.(tree); version["storage"] == true {
+						stored++
+					}
+				}
+				if stored != 1 || o.GetLabels()[mechanism.RunLabel] != scope.Run {
+					t.Errorf("%s: %d versions are stored; labels %v", o.GetName(), stored, o.GetLabels())
 				}
 			}
 		})

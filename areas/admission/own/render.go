@@ -25,6 +25,9 @@ type Where struct {
 	// which objects may be made there.
 	Standing []schema.GroupKind
 	Makes    []string
+	// Others are the definitions of the other bundles of the experiment: what is asked where these are in force is asked
+	// here, too.
+	Others []*unstructured.Unstructured
 }
 
 // mayMake says why a parameter must not be made: it may do more than to be read by a policy. In a cluster that others
@@ -316,7 +319,39 @@ func (s *Set) needs(w Where, out *InForce, bindings []Binding) (definitions, par
 		definitions = append(definitions, define(wanted[gk], scopes[gk] || s.namespaced(gk, bindings)))
 		out.Defined = append(out.Defined, gk.Kind)
 	}
-	return definitions, params, nil
+	return withOthers(definitions, w.Others), params, nil
+}
+
+// withOthers adds definitions of kinds that are not defined yet, and of those that are, the versions that these lack.
+func withOthers(definitions, others []*unstructured.Unstructured) []*unstructured.Unstructured {
+	for _, o := range others {
+		gk := definedBy(o)
+		i := slices.IndexFunc(definitions, func(d *unstructured.Unstructured) bool { return definedBy(d) == gk })
+		if i < 0 {
+			definitions = append(definitions, o.DeepCopy())
+			continue
+		}
+		served := mechanism.Defined(definitions[i : i+1])
+		versions, _, _ := unstructured.NestedSlice(definitions[i].Object, "spec", "versions") // both define a kind
+		more, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+		for _, v := range more {
+			version, _ := v.(tree)
+			name, _ := version["name"].(string)
+			if _, ok := served[gk.WithVersion(name)]; !ok {
+				version["storage"] = false
+				versions = append(versions, version)
+			}
+		}
+		_ = unstructured.SetNestedSlice(definitions[i].Object, versions, "spec", "versions") // it was read from there
+	}
+	return definitions
+}
+
+// Definitions are the objects in force that define kinds.
+func (f *InForce) Definitions() []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(f.Objects), func(o *unstructured.Unstructured) bool {
+		return definedBy(o).Empty()
+	})
 }
 
 // namespaced reports whether the objects of a parameter's kind are in namespaces, as far as the set says so.
