@@ -16,10 +16,12 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
 	"tare/internal/clock"
 	"tare/internal/load"
+	"tare/internal/ratelimit"
 )
 
 const (
@@ -69,6 +71,9 @@ func newGRPCLines(s *Session, n int) (*grpcLines, error) {
 		how = []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(s.TLS.Clone()))}
 	}
 	how = append(how, grpcOptions()...)
+	if s.Limit != nil {
+		how = append(how, grpc.WithStatsHandler(turns{s.Limit}))
+	}
 	l := &grpcLines{metadata: metadata.New(s.Headers), clock: clock.System{}}
 	if a := s.authorization(); a != "" && len(l.metadata.Get("authorization")) == 0 {
 		l.metadata.Set("authorization", a)
@@ -83,8 +88,9 @@ func newGRPCLines(s *Session, n int) (*grpcLines, error) {
 	return l, nil
 }
 
-// grpcOptions keep everything away that could come between a call and the decision point: a proxy, a second try within
-// a timed call, a long pause after the decision point was restarted.
+// grpcOptions keep everything away that could come between a call and the decision point: a proxy, a second try of what
+// it has answered, a long pause after it was restarted. What it has refused unprocessed is sent again once, as engine
+// std does over HTTP/2: it may be closing the connection.
 func grpcOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithUserAgent("tare"), grpc.WithNoProxy(), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
@@ -98,6 +104,28 @@ func grpcOptions() []grpc.DialOption {
 		}),
 	}
 }
+
+// turns takes a turn of the limiter for each attempt that gRPC makes by itself. For a call's first one the caller has
+// taken it.
+type turns struct{ limit *ratelimit.Limiter }
+
+var _ stats.Handler = turns{}
+
+// HandleRPC implements stats.Handler.
+func (t turns) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	if begin, ok := s.(*stats.Begin); ok && begin.IsTransparentRetryAttempt {
+		_ = t.limit.Wait(ctx) // if ctx has ended, gRPC says so; the turn is taken all the same
+	}
+}
+
+// TagRPC implements stats.Handler.
+func (turns) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// TagConn implements stats.Handler.
+func (turns) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (turns) HandleConn(context.Context, stats.ConnStats) {}
 
 func (l *grpcLines) close() error {
 	var errs []error

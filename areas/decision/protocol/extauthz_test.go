@@ -10,15 +10,21 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
+	"io"
+	"math"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -26,7 +32,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"tare/areas/decision/model"
+	"tare/internal/clock"
 	"tare/internal/load"
+	"tare/internal/ratelimit"
 	"tare/rigs/hosttest"
 )
 
@@ -434,5 +442,81 @@ func TestExtAuthzWithoutGRPC(t *testing.T) {
 			t.Error(err)
 		}
 		srv.Close()
+	}
+}
+
+// TestAttemptsOverGRPCTakeTurns: gRPC sends a call again that the target refuses without processing it, and max_rate
+// bounds what is sent. For the first attempt the load takes the turn.
+func TestAttemptsOverGRPCTakeTurns(t *testing.T) {
+	srv := startRefusing(t)
+	clk := clock.NewFake(time.Unix(0, 0)) // it passes for who waits for a turn
+	const calls, rate = 5, 10
+	s := &Session{Addr: srv.addr, Host: "h", Limit: ratelimit.New(clk, rate)}
+	q := model.Set{N: 1}.Forbidden(model.Last)
+	for range calls {
+		if err := s.Limit.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if r, _ := checkCall(t, s, q, 10*time.Second); r.Outcome == load.OK {
+			t.Errorf("%+v", r)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	turns := int(math.Round(s.Limit.Ahead(s.Limit.Since(time.Unix(0, 0))).Seconds() * rate))
+	if sent := int(srv.requests.Load()); sent != 2*calls || turns != sent {
+		t.Errorf("%d calls sent %d requests and took %d turns", calls, sent, turns)
+	}
+}
+
+// refusing is a server of HTTP/2 that refuses each stream without processing it.
+type refusing struct {
+	addr     netip.AddrPort
+	requests atomic.Int64
+}
+
+func startRefusing(t *testing.T) *refusing {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &refusing{addr: l.Addr().(*net.TCPAddr).AddrPort()}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { r.serve(c) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	return r
+}
+
+func (r *refusing) serve(c net.Conn) {
+	defer c.Close() //nolint:errcheck // the client has gone
+	if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
+		return
+	}
+	f := http2.NewFramer(c, c)
+	err := f.WriteSettings()
+	for err == nil {
+		var in http2.Frame
+		if in, err = f.ReadFrame(); err != nil {
+			return
+		}
+		switch in := in.(type) {
+		case *http2.SettingsFrame:
+			if !in.IsAck() {
+				err = f.WriteSettingsAck()
+			}
+		case *http2.HeadersFrame:
+			r.requests.Add(1)
+			err = f.WriteRSTStream(in.StreamID, http2.ErrCodeRefusedStream)
+		}
 	}
 }
