@@ -27,7 +27,14 @@ type secureLayer struct {
 	in       []byte // arrived, not passed to conn yet
 	out      []byte // written by conn, not sent yet
 	plainLen int32  // bytes of the request before encryption
+	own      int    // bytes of TLS itself that it had to send since the request
 }
+
+// mostOwn bounds own: replies to about 600 key updates. Unbounded, a target that wants them and reads none would fill
+// the memory, and one that reads them would use up the processor.
+const mostOwn = 16 << 10
+
+var errManyUpdates = errors.New("the target had TLS update its keys too often within a call")
 
 var _ net.Conn = (*secureLayer)(nil)
 
@@ -112,6 +119,7 @@ func (c *conn) isCut() bool { return c.secure != nil && c.secure.framer.isWithin
 // the connection is closed as soon as its event arrives.
 func (s *shard) encrypt(conn *conn, c *liveCall) bool {
 	l := conn.secure
+	l.own = 0
 	l.framer.early = l.framer.isWithin()
 	s.plain, s.out = s.out, s.plain
 	s.out = append(s.out[:0], l.out...)
@@ -206,6 +214,10 @@ func (s *shard) endSecure(c *conn, err error) {
 // flushOwn sends the messages of TLS itself that belong to no request. It reports whether c still exists.
 func (s *shard) flushOwn(c *conn) bool {
 	if s.pool.conns[c.slot] != c {
+		return false
+	}
+	if c.secure.own += len(c.secure.out); c.secure.own > mostOwn {
+		s.endSecure(c, errManyUpdates)
 		return false
 	}
 	e := s.sendOwn(c)

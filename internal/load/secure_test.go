@@ -495,3 +495,42 @@ func TestTLSDataBegunBeforeTheRequest(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestTLSKeyUpdatesAreBounded: a target that has many keys updated within an answer, and reads none of the replies,
+// fails the call: the replies would fill the memory.
+func TestTLSKeyUpdatesAreBounded(t *testing.T) {
+	if fastMissing != "" {
+		hosttest.Missing(t, fastMissing, "run on Linux")
+	}
+	for _, c := range []struct {
+		rounds int // of 16 key updates, after which crypto/tls wants data
+		want   Outcome
+	}{{10, OK}, {100, Failed}} {
+		over := make(chan struct{})
+		srv := forgingTarget(t, func(f *forger) bool {
+			goesOn := f.send(f.data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"))
+			for i := 0; i < c.rounds && goesOn; i++ {
+				var all [][]byte
+				for range 16 {
+					all = append(all, f.keyUpdate())
+				}
+				goesOn = f.send(append(all, f.data("1\r\nx\r\n"))...)
+			}
+			f.send(f.data("0\r\n\r\n"))
+			<-over
+			return false
+		})
+		s := open(t, srv.addr, func(to *Config) {
+			to.Engine, to.Endpoint.TLS = Fast, forgedClientTLS()
+			to.Operations[0].Wire = wire{want: c.rounds}
+		})
+		offer(t, s, Burst{Calls: 1, Duration: time.Millisecond})
+		drain(t, s)
+		close(over)
+		for _, call := range audit(t, s, 0) {
+			if call.Outcome != c.want {
+				t.Errorf("%d updates: %+v, want %v", 16*c.rounds, call, c.want)
+			}
+		}
+	}
+}
