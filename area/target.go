@@ -10,7 +10,8 @@ type Target interface {
 	// Prepare does the slow work, once per treatment: start a child process, fill a control plane, log in. Everything that
 	// it creates is journaled first. The treatments coexist.
 	Prepare(ctx context.Context, t Treatment, j Journal) error
-	// Verify proves the treatment in force: what it must refuse is refused, what it must allow is allowed.
+	// Verify proves the treatment in force: what it must refuse is refused, what it must allow is allowed. What it cannot
+	// prove is Can.Unproved.
 	Verify(ctx context.Context, t Treatment) error
 	// Operations is the mix. The first call follows Prepare.
 	Operations(t Treatment) ([]Operation, error)
@@ -30,6 +31,10 @@ type Can struct {
 	// addresses; it reports whether there is such a thing. Enter and Verify follow. It is called for several treatments at
 	// one time. nil: the target starts nothing.
 	Renew func(ctx context.Context, t Treatment) (bool, error)
+	// Unproved says what Verify has seen of a treatment in place of a refusal, so that no report calls it proved in force:
+	// "the endpoint answers as expected; nothing that must be refused was asked". "": it is proved; nil: all are. The call
+	// follows Verify.
+	Unproved func(t Treatment) string
 	// Probes read what the target uses.
 	Probes func(t Treatment) []Probe
 	// Notes are limits of this target that every report must carry: "control plane only".

@@ -324,6 +324,21 @@ func (p *arm) idleNotes() (out []string) {
 	return out
 }
 
+// Unproved is area.Can.Unproved: of a bundle whose policies object to nothing that tare tries, it is only seen that
+// they are there.
+func (t *target) Unproved(tr design.Treatment) string {
+	p, err := t.arms.Of(tr)
+	if err != nil || !p.policies.unproved() {
+		return ""
+	}
+	return "the policies are there, and what is measured is admitted; none of them is shown to object to anything"
+}
+
+// unproved reports whether there are policies of a bundle, and no proof of any.
+func (x *policies) unproved() bool {
+	return x.own != nil && len(x.own.Policies) > 0 && len(x.shown) == 0
+}
+
 // bundleNotes says what of the user's own policies is in force, what has shown it, and what is not in the numbers.
 func (p *arm) bundleNotes() []string {
 	x := &p.policies

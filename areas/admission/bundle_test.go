@@ -14,6 +14,7 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/mechanism"
+	"tare/areas/admission/own"
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
@@ -108,6 +109,25 @@ func wantConfirmed(t *testing.T, p *arm, request string) {
 	want := area.Ruling{Request: request, Refused: true}
 	if got := p.rulings(); !slices.ContainsFunc(got, func(r area.Ruling) bool { return reflect.DeepEqual(r, want) }) {
 		t.Errorf("asked again, %s is no longer refused: %+v", request, got)
+	}
+}
+
+// TestBundlesWithoutAnyProof: a bundle of which no policy is shown to act is not called proved; one without policies
+// has nothing to prove.
+func TestBundlesWithoutAnyProof(t *testing.T) {
+	all := &own.InForce{Policies: []*own.Policy{{}, {}}}
+	for name, c := range map[string]struct {
+		policies policies
+		want     bool
+	}{
+		"of the mechanism's own": {policies{}, false},
+		"an engine alone":        {policies{own: &own.InForce{}}, false},
+		"none is shown":          {policies{own: all, shown: map[string]string{}}, true},
+		"one is shown":           {policies{own: all, shown: map[string]string{"a": "pod privileged"}}, false},
+	} {
+		if got := c.policies.unproved(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }
 

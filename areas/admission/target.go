@@ -144,6 +144,6 @@ func (t *target) Can() area.Can {
 		Enter: t.Enter, Leave: t.Leave, Renew: t.Renew, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes,
 		Warnings: t.Warnings,
 		Trespass: t.Trespasses, Conditions: t.Conditions, Witnessed: t.Witnessed, Observe: t.Observe,
-		Rulings: t.Rulings,
+		Rulings: t.Rulings, Unproved: t.Unproved,
 	}
 }

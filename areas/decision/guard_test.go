@@ -138,6 +138,21 @@ func TestMixesThatAsk(t *testing.T) {
 	}
 }
 
+// TestMixesThatProve: a decision point that is asked for no decision is not called proved in force.
+func TestMixesThatProve(t *testing.T) {
+	for mix, want := range map[string]bool{"": true, "healthcheck statistics": false, "healthcheck guard-minmax": true} {
+		spec := embedded(engine.PDPX, Planted{})
+		spec.PDPX = &protocol.PDPX{Operations: strings.Fields(mix)}
+		tg, _ := prepared(t, spec)
+		if err := tg.Verify(t.Context(), standard); err != nil {
+			t.Fatal(err)
+		}
+		if got := tg.Can().Unproved(standard); (got == "") != want {
+			t.Errorf("%q: %q; want that it is proved: %v", mix, got, want)
+		}
+	}
+}
+
 // TestBatchesWithOnePermitAreBreaches: one permit in a batch that must be refused is a breach, whatever else is wrong.
 func TestBatchesWithOnePermitAreBreaches(t *testing.T) {
 	spec := embedded(engine.Cedar, Planted{})

@@ -119,5 +119,6 @@ func (t *target) Can() area.Can {
 	return area.Can{
 		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes, Warnings: t.Warnings,
 		Renew: t.Renew, Trespass: t.Trespasses, Conditions: t.Conditions, Counted: t.Counted, Observe: t.Observe,
+		Unproved: t.Unproved,
 	}
 }

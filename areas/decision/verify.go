@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"tare/areas/decision/model"
 	"tare/areas/decision/protocol"
@@ -36,7 +37,7 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 // right.
 func (p *arm) verifyRefusals(ctx context.Context) error {
 	for _, q := range p.questions {
-		if q.Want != model.Deny && q.Want != model.NotApplicable {
+		if !mustBeRefused(q) {
 			continue
 		}
 		if err := p.canary(ctx, q); err != nil {
@@ -51,9 +52,23 @@ func (p *arm) verifyRefusals(ctx context.Context) error {
 	return nil
 }
 
+// Unproved is area.Can.Unproved: a decision point may be asked for no decision at all.
+func (t *target) Unproved(tr design.Treatment) string {
+	p, err := t.arms.Of(tr)
+	if err != nil || slices.ContainsFunc(slices.Concat(p.questions, p.refusals), mustBeRefused) {
+		return ""
+	}
+	return "the decision point answers as expected; nothing that must be refused was asked"
+}
+
+// mustBeRefused reports whether a question's right answer is a refusal.
+func mustBeRefused(q model.Question) bool {
+	return q.Want == model.Deny || q.Want == model.NotApplicable
+}
+
 func (p *arm) verifyAnswers(ctx context.Context) error {
 	for _, q := range p.questions {
-		if q.Want == model.Deny || q.Want == model.NotApplicable {
+		if mustBeRefused(q) {
 			continue
 		}
 		if err := p.canary(ctx, q); err != nil {

@@ -182,6 +182,6 @@ func (t *target) Can() area.Can {
 	return area.Can{
 		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes,
 		Trespass: t.Trespasses, Conditions: t.Conditions, Stage: t.Stage, Observe: t.Observe,
-		Levers: t.Levers, Renew: t.Renew,
+		Levers: t.Levers, Renew: t.Renew, Unproved: t.Unproved,
 	}
 }

@@ -56,6 +56,16 @@ func (p *arm) verifyRefusals(ctx context.Context) error {
 	return nil
 }
 
+// Unproved is area.Can.Unproved: an endpoint is asked for nothing that it must refuse if nothing that is sent proves
+// who asks.
+func (t *target) Unproved(tr design.Treatment) string {
+	p, err := t.arms.Of(tr)
+	if err != nil || len(p.canaries(p.session("refusal"))) > 0 {
+		return ""
+	}
+	return "the endpoint answers as expected; nothing that must be refused was asked"
+}
+
 // verifyToken makes the timed call once; over a quota a client waits.
 func (p *arm) verifyToken(ctx context.Context) error {
 	p.probed++

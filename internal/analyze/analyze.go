@@ -246,12 +246,14 @@ func (a *analysis) warn(treatment, format string, args ...any) {
 
 // treatments says which arms there were and whether each was proved in force.
 func (a *analysis) treatments() {
-	proved, failed := map[string]bool{}, map[string]string{}
+	proved, failed, unproved := map[string]bool{}, map[string]string{}, map[string]string{}
 	for _, v := range a.rec.Verified {
 		if before, seen := proved[v.Treatment]; seen && !before {
 			continue // one failed proof is enough
 		}
-		proved[v.Treatment] = v.OK
+		if proved[v.Treatment] = v.OK; v.Unproved != "" {
+			unproved[v.Treatment] = v.Unproved
+		}
 		if !v.OK {
 			failed[v.Treatment] = v.Error
 			a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%s was not in force: %s", v.Treatment, v.Error))
@@ -260,9 +262,16 @@ func (a *analysis) treatments() {
 	a.undecided(failed)
 	for _, t := range a.rec.Plan.Treatments {
 		a.rep.Treatments = append(a.rep.Treatments, report.Treatment{
-			ID: t.ID, Baseline: t.Baseline, Control: t.Control, Levels: t.Levels, Verified: proved[t.ID],
-			NotInForce: failed[t.ID],
+			ID: t.ID, Baseline: t.Baseline, Control: t.Control, Levels: t.Levels,
+			Verified: proved[t.ID] && unproved[t.ID] == "", NotInForce: failed[t.ID], Unproved: unproved[t.ID],
 		})
+		who := t.ID
+		if len(unproved) == len(a.rec.Plan.Treatments) {
+			who = "" // it is so of all
+		}
+		if why := unproved[t.ID]; why != "" {
+			remark(&a.rep.Notes, of(who)+why)
+		}
 	}
 	a.rulings()
 	for _, p := range a.rec.Prepared {

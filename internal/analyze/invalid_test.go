@@ -3,6 +3,7 @@ package analyze
 import (
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,5 +113,45 @@ func TestInvalidRunsGiveNoLaw(t *testing.T) {
 		g.Knee != nil || g.Reason != runInvalid || len(g.Points) != len(before.Growth[0].Points) ||
 		g.Points[0].Fitted != nil {
 		t.Errorf("an invalid run has a law: %+v", g)
+	}
+}
+
+// TestUnprovedTreatments: a treatment of which nothing that must be refused was asked is not called proved in force,
+// and the run counts; a proof that fails later is still seen.
+func TestUnprovedTreatments(t *testing.T) {
+	t.Parallel()
+	const said = "the endpoint answers as expected; nothing that must be refused was asked"
+	seen := func(treatment string, unproved, failed string) record.Verify {
+		return record.Verify{Treatment: treatment, OK: failed == "", Unproved: unproved, Error: failed}
+	}
+	for name, c := range map[string]struct {
+		verified []record.Verify
+		proved   bool // that a is
+		unproved string
+		notes    []string
+		invalid  bool
+	}{
+		"proved": {verified: []record.Verify{seen("a", "", ""), seen("b", "", "")}, proved: true},
+		"one is not": {
+			verified: []record.Verify{seen("a", said, ""), seen("b", "", ""), seen("a", said, "")}, unproved: said,
+			notes: []string{"a: " + said},
+		},
+		"none is": {
+			verified: []record.Verify{seen("a", said, ""), seen("b", said, "")}, unproved: said, notes: []string{said},
+		},
+		"one is not, and fails later": {
+			verified: []record.Verify{seen("a", said, ""), seen("b", "", ""), seen("a", "", "it is gone")}, unproved: said,
+			notes: []string{"a: " + said}, invalid: true,
+		},
+	} {
+		a := &analysis{rec: &record.Record{Verified: c.verified}, rep: &report.Report{}}
+		a.rec.Plan.Treatments = []design.Treatment{{ID: "a"}, {ID: "b"}}
+		a.treatments()
+		if got := a.rep.Treatments[0]; got.Verified != c.proved || got.Unproved != c.unproved {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if !slices.Equal(a.rep.Notes, c.notes) || len(a.flaws.invalid) > 0 != c.invalid {
+			t.Errorf("%s: notes %q, flaws %q", name, a.rep.Notes, a.flaws.invalid)
+		}
 	}
 }

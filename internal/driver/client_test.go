@@ -177,6 +177,24 @@ func TestVerifyNeedsAProof(t *testing.T) {
 	wantError(t, s.enter(t), "it verified nothing")
 }
 
+// TestVerifyMayProveNoRefusal: what a program says that it has seen in place of a refusal is handed on.
+func TestVerifyMayProveNoRefusal(t *testing.T) {
+	t.Parallel()
+	const said = "it answers; nothing that must be refused was asked"
+	for answer, want := range map[string]string{
+		`{"checks":["it answers"],"unproved":"` + said + `"}`: said, `{"checks":["it refuses"]}`: "",
+	} {
+		s := newStage(t, actor{At: DoVerify, How: "ok", Answer: answer}, nil)
+		defer s.close(t)
+		if err := s.enter(t); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Can().Unproved(baseline()); got != want {
+			t.Errorf("%s: %q, want %q", answer, got, want)
+		}
+	}
+}
+
 func TestBadPIDs(t *testing.T) {
 	for pids, want := range map[string]string{
 		`{"server":1}`:         "which it has not started",

@@ -113,6 +113,8 @@ type Prepared struct {
 // Verified is the answer to verify.
 type Verified struct {
 	Checks []string `json:"checks"` // what was checked, a sentence each; at least one
+	// Unproved says what was seen in place of a refusal, if nothing that must be refused was asked; see area.Can.
+	Unproved string `json:"unproved,omitempty"`
 }
 
 // A Cost is the answer to operate: the cost of all calls together.

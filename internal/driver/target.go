@@ -61,6 +61,7 @@ type arm struct {
 	calls       *kit.Callers[struct{}] // of guard: as many as the program takes at once
 	conditions  map[string]string      // that the program offers, by name
 	failed      sync.Once              // a call, of which a note tells
+	unproved    string                 // what the program says of its proof; see Verified
 }
 
 // Prepare implements area.Target: it makes a folder, starts a program, and sends it describe and prepare.
@@ -208,6 +209,7 @@ func (t *Target) Verify(ctx context.Context, tr design.Treatment) error {
 		return fmt.Errorf("%s: it verified nothing: its answer to verify holds no checks, a sentence for each thing that "+
 			"it saw", a.program.Name)
 	}
+	a.unproved = v.Unproved
 	if log := t.c.Env.Log; log != nil {
 		log.Debug("the program has verified its treatment", slog.String("treatment", tr.ID), slog.Any("checks", v.Checks))
 	}
@@ -232,6 +234,15 @@ func (t *Target) Verify(ctx context.Context, tr design.Treatment) error {
 		t.mu.Unlock()
 	}
 	return nil
+}
+
+// Unproved is area.Can.Unproved, in the program's words.
+func (t *Target) Unproved(tr design.Treatment) string {
+	a, err := t.arm(tr)
+	if err != nil {
+		return ""
+	}
+	return a.unproved
 }
 
 // Operations implements area.Target.
@@ -340,5 +351,6 @@ func (t *Target) Close(ctx context.Context) error {
 func (t *Target) Can() area.Can {
 	return area.Can{
 		Enter: t.Enter, Leave: t.Leave, Probes: t.Probes, Notes: t.Notes, Trespass: t.Trespasses, Conditions: t.Conditions,
+		Unproved: t.Unproved,
 	}
 }

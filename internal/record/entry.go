@@ -223,6 +223,8 @@ type Verify struct {
 	Block     int    `json:"block"`
 	OK        bool   `json:"ok"`
 	Error     string `json:"error,omitempty"` // what failed verification
+	// Unproved says what was seen in place of a proof, where nothing that must be refused was asked; see area.Can.
+	Unproved string `json:"unproved,omitempty"`
 }
 
 // TrialBegin opens a trial. Later entries with the same treatment and block belong to it.

@@ -135,6 +135,8 @@ type Treatment struct {
 	Verified bool              `json:"verified"` // proved in force
 	// NotInForce says why the check of a control failed; empty: it did not fail, or there was none.
 	NotInForce string `json:"not_in_force,omitempty"`
+	// Unproved says what was seen in place of a proof: nothing that must be refused was asked; empty: there was a proof.
+	Unproved string `json:"unproved,omitempty"`
 	// Permits are the requests that the baseline's control refuses and this one permits, of all that both were asked.
 	Permits []string `json:"permits,omitempty"`
 	// Refuses are the requests that this control refuses and the baseline's permits, of all that both were asked.

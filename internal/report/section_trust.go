@@ -118,7 +118,10 @@ func treatments(r *Report) *grid {
 			role = strings.TrimSpace("baseline " + role)
 		}
 		word := "✓ verified"
-		if !x.Verified {
+		switch {
+		case x.Unproved != "":
+			word = "? " + x.Unproved
+		case !x.Verified:
 			word = "✗ not verified"
 		}
 		var levels []string

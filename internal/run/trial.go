@@ -138,6 +138,9 @@ func (a *Arm) verify(ctx context.Context) error {
 		return err
 	}
 	v := record.Verify{Treatment: a.Trial.Treatment, Block: a.Trial.Block, OK: err == nil}
+	if unproved := a.Target.Can().Unproved; err == nil && unproved != nil {
+		v.Unproved = unproved(a.Treatment)
+	}
 	if err != nil {
 		v.Error = err.Error()
 		err = fmt.Errorf("%s is not in force: %w", a.Trial.Treatment, err)

@@ -182,6 +182,15 @@ func TestDriverCountsExactly(t *testing.T) {
 	}
 }
 
+// TestDriverProvesNoRefusal, and says so: a benchmark has no control that could refuse.
+func TestDriverProvesNoRefusal(t *testing.T) {
+	got := converse(t, false, prepare("v2"), driver.Request{Do: driver.DoVerify})
+	if want := "the files are those that were built; nothing that must be refused was asked"; !strings.Contains(
+		string(got[1].OK), `"unproved":"`+want+`"`) {
+		t.Errorf("it answers %s, want %q", got[1].OK, want)
+	}
+}
+
 // TestDriverSaysWhatIsWrong instead of a figure.
 func TestDriverSaysWhatIsWrong(t *testing.T) {
 	got := converse(t, false, operate("Good", 1), prepare("v3"), prepare("v1"), operate("Lies", 1), operate("Panics", 1))
