@@ -91,7 +91,8 @@ func TestBundle(t *testing.T) {
 	if err := bundle.Copy(to, "b.yaml", file, nil); err != nil || sum(file) != sum(filepath.Join(to, "b.yaml")) {
 		t.Errorf("a file: %v", err)
 	}
-	if _, err := bundle.Sum(filepath.Join(dir, "pipe")); err == nil || !strings.Contains(err.Error(), "want a regular file or a folder") {
+	_, err = bundle.Sum(filepath.Join(dir, "pipe"))
+	if err == nil || !strings.Contains(err.Error(), "want a regular file or a folder") {
 		t.Errorf("a pipe: %v", err)
 	}
 	if err := bundle.Copy(to, "x", filepath.Join(dir, "none"), nil); err == nil {
