@@ -47,7 +47,7 @@ type Can struct {
 	Trespass func(t Treatment) ([]Operation, error)
 	// Rulings are what the controls decided about requests that were asked under every treatment, by the treatments' IDs;
 	// nil: none were. It is called once, when all treatments are prepared, and asks again what they decide differently.
-	Rulings func(ctx context.Context) (map[string][]Ruling, error)
+	Rulings func(ctx context.Context) (map[string]Rulings, error)
 	// Conditions are those that the target can bring about under a treatment, by itself and on what it started itself.
 	Conditions func(t Treatment) []Condition
 	// Stage brings the target into a stage before load that asks for it.
@@ -62,6 +62,13 @@ type Can struct {
 	Observe func(ctx context.Context, t Treatment) Local
 	// Levers are limits of what the target itself started, each of which can be moved for a moment.
 	Levers func(t Treatment) []Lever
+}
+
+// Rulings are what a control decided about requests.
+type Rulings struct {
+	Of []Ruling
+	// Unasked says in what the control differs from the baseline's where no request shows it, a sentence each.
+	Unasked []string
 }
 
 // A Ruling is what a control decided about one request.

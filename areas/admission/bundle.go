@@ -238,15 +238,19 @@ func (p *arm) bundleCopy() string {
 	return fmt.Sprintf("policies-%d%s", p.index, own.Ext(p.spec.Bundle))
 }
 
+// copied reads this copy.
+func (p *arm) copied() (*own.Set, error) {
+	return own.Read(filepath.Join(p.env.Dir, p.bundleCopy()), p.spec.Network)
+}
+
 // withBundle takes the user's own policies in place of rendered ones. It copies them into the record, and reads the
 // copy.
 func (p *arm) withBundle(ctx context.Context) error {
 	x := &p.policies
-	name := p.bundleCopy()
-	if err := own.Copy(p.env.Dir, name, p.spec.Bundle); err != nil {
+	if err := own.Copy(p.env.Dir, p.bundleCopy(), p.spec.Bundle); err != nil {
 		return err
 	}
-	set, err := own.Read(filepath.Join(p.env.Dir, name), p.spec.Network)
+	set, err := p.copied()
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func TestSamplesAreToldApart(t *testing.T) {
 }
 
 // TestEachBundleHasTheKindsOfAll: a change that drops the only policy about a kind does not drop the kind, and all
-// treatments are asked about what any policy is about, in force or not.
+// treatments are asked about what any policy is about, in force or not; what the change lacks is named.
 func TestEachBundleHasTheKindsOfAll(t *testing.T) {
 	const pods = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: NAME}\nspec: {rules: [{name: r, " +
 		"match: {any: [{resources: {kinds: [KIND]}}]}, validate: {message: no, deny: {}}}]}\n"
@@ -106,8 +106,11 @@ func TestEachBundleHasTheKindsOfAll(t *testing.T) {
 	keeper := fakeKeeper(t, map[string]apiAnswer{
 		"GET /apis/kyverno.io/v1": missing, "GET /apis/apiextensions.k8s.io/v1": missing,
 	})
+	env.Treatments[0].Baseline = true
+	var arms []*arm
 	for i, tr := range env.Treatments {
 		p := renderingArm(t)
+		p.treatment, arms = tr, append(arms, p)
 		p.env, p.declared, p.policies.keeper, p.index = env, &Spec{}, keeper, i
 		var err error
 		if p.plan, err = p.declared.plan(tr); err != nil {
@@ -127,5 +130,12 @@ func TestEachBundleHasTheKindsOfAll(t *testing.T) {
 		if d := cmp.Diff([]string{"a", "b", "a", "idle"}, names); d != "" {
 			t.Errorf("%s: asked about (-want +got):\n%s", p.spec.Bundle, d)
 		}
+	}
+	of, err := arms[1].differences(arms)
+	if err != nil || len(of) != 1 || !strings.HasSuffix(of[0], "permits: ClusterPolicy b, ClusterPolicy b (rule r)") {
+		t.Errorf("differences %q, %v", of, err)
+	}
+	if of, err := arms[0].differences(arms); err != nil || of != nil {
+		t.Errorf("the baseline's differences %q, %v", of, err)
 	}
 }

@@ -62,7 +62,7 @@ func (p *arm) decision(f *finding, i int, a answer) (refused, known bool) {
 
 // Rulings is area.Can.Rulings. What treatments decide differently is asked for again under each of them: one answer may
 // be due to a moment in which an engine did not answer.
-func (t *target) Rulings(ctx context.Context) (map[string][]area.Ruling, error) {
+func (t *target) Rulings(ctx context.Context) (map[string]area.Rulings, error) {
 	compared := slices.DeleteFunc(t.arms.Ready(), func(p *arm) bool {
 		return p.policies.own == nil || p.treatment.Control != area.Ordinary
 	})
@@ -76,14 +76,36 @@ func (t *target) Rulings(ctx context.Context) (map[string][]area.Ruling, error) 
 			}
 		}
 	}
-	out := map[string][]area.Ruling{}
+	out := map[string]area.Rulings{}
 	for _, p := range compared {
 		if err := p.settle(ctx, differ); err != nil {
 			return nil, fmt.Errorf("ask %s again for what treatments decide differently: %w", p.spec.Bundle, err)
 		}
-		out[p.treatment.ID] = p.rulings()
+		unasked, err := p.differences(compared)
+		if err != nil {
+			return nil, err
+		}
+		out[p.treatment.ID] = area.Rulings{Of: p.rulings(), Unasked: unasked}
 	}
 	return out, nil
+}
+
+// differences says in what the policies differ from those of the baseline, if that is among the arms, where no request
+// shows it.
+func (p *arm) differences(among []*arm) ([]string, error) {
+	i := slices.IndexFunc(among, func(q *arm) bool { return q.treatment.Baseline })
+	if i < 0 || p.treatment.Baseline {
+		return nil, nil
+	}
+	is, err := p.copied()
+	if err != nil {
+		return nil, err
+	}
+	base, err := among[i].copied()
+	if err != nil {
+		return nil, err
+	}
+	return is.Unasked(base), nil
 }
 
 // rulings are what the policies decided about the requests that all treatments are asked.

@@ -114,7 +114,7 @@ func TestOneStallDecidesNothing(t *testing.T) {
 			}
 			var got []string
 			for _, p := range all {
-				for _, r := range rulings[p.treatment.ID] {
+				for _, r := range rulings[p.treatment.ID].Of {
 					switch {
 					case r.Undecided && !r.Refused:
 						got = append(got, "undecided")

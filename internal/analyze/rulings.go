@@ -14,7 +14,7 @@ import (
 func (a *analysis) rulings() {
 	last := map[string]record.Prepare{} // a run that was resumed has prepared more than once
 	for _, p := range a.rec.Prepared {
-		if len(p.Permitted)+len(p.Refused)+len(p.Undecided) > 0 {
+		if len(p.Permitted)+len(p.Refused)+len(p.Undecided)+len(p.Unasked) > 0 {
 			last[p.Treatment] = p
 		}
 	}
@@ -29,7 +29,7 @@ func (a *analysis) rulings() {
 		if i != base && t.Control == "" && asked {
 			t.Permits, t.Refuses = inBoth(of.Refused, is.Permitted), inBoth(of.Permitted, is.Refused)
 			t.Alters = alterations(of, is)
-			t.Unshown = unshown(of, is, t.Permits)
+			t.Unshown = append(unshown(of, is, t.Permits), is.Unasked...)
 		}
 	}
 }

@@ -34,6 +34,7 @@ func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
 	changed := func(i int, changes map[string][]string) { a.rec.Prepared[i].Changed = changes }
 	changed(0, map[string][]string{"d": {"x = 1", "y = 1"}, "e": {"x = 1", "y = 1"}})
 	changed(2, map[string][]string{"a": {"x = 1"}, "e": {"x = 2", "y = 1"}, "only here": {"x = 1"}})
+	a.rec.Prepared[2].Unasked = []string{"namespaces differ"}
 	changed(3, map[string][]string{"d": {"x = 1", "y = 1"}})
 	a.rulings()
 	for i, want := range []report.Treatment{
@@ -42,7 +43,7 @@ func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
 			ID: "pr", Permits: []string{"a"}, Refuses: []string{"d"},
 			Alters: []report.Alteration{{Request: "e", Here: []string{"x = 2"}, Baseline: []string{"x = 1"}}},
 			Unshown: []string{"no answer shows whether 4 requests are permitted that the baseline refuses, or may refuse: " +
-				"b, lost, varies, both"},
+				"b, lost, varies, both", "namespaces differ"},
 		},
 		{ID: "same"},
 		{ID: "unasked"},
@@ -62,7 +63,7 @@ func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
 	a.rep.Treatments[1].Permits = nil
 	a.rep.Verdict, why = verdict(a.rep, flaws{open: []string{"and more"}})
 	if a.rep.Verdict != report.Inconclusive || ExitCode(a.rep) != ExitInconclusive ||
-		!strings.Contains(why, "b, lost, varies, both; and more") {
+		!strings.Contains(why, "b, lost, varies, both; namespaces differ; and more") {
 		t.Errorf("%s (%s), exit %d", a.rep.Verdict, why, ExitCode(a.rep))
 	}
 	a.rep.Status = report.Interrupted

@@ -28,13 +28,16 @@ func (d *deciding) Prepare(_ context.Context, t design.Treatment, _ area.Journal
 }
 
 func (d *deciding) Can() area.Can {
-	return area.Can{Rulings: func(context.Context) (map[string][]area.Ruling, error) {
+	return area.Can{Rulings: func(context.Context) (map[string]area.Rulings, error) {
 		if !slices.Equal(d.prepared, []string{"main", "pr"}) {
 			return nil, errors.New("not all are prepared")
 		}
-		return map[string][]area.Ruling{
-			"main": {{Request: "a", Refused: true}, {Request: "b", Undecided: true}},
-			"pr":   {{Request: "a", Known: true, Changes: []string{"x = 1"}}, {Request: "b"}},
+		return map[string]area.Rulings{
+			"main": {Of: []area.Ruling{{Request: "a", Refused: true}, {Request: "b", Undecided: true}}},
+			"pr": {
+				Of:      []area.Ruling{{Request: "a", Known: true, Changes: []string{"x = 1"}}, {Request: "b"}},
+				Unasked: []string{"namespaces differ"},
+			},
 		}, nil
 	}}
 }
@@ -66,7 +69,10 @@ func TestRulingsComeWhenAllArePrepared(t *testing.T) {
 		{Treatment: "main"},
 		{Treatment: "pr"},
 		{Treatment: "main", Refused: []string{"a"}, Undecided: []string{"b"}},
-		{Treatment: "pr", Permitted: []string{"a", "b"}, Changed: map[string][]string{"a": {"x = 1"}}},
+		{
+			Treatment: "pr", Permitted: []string{"a", "b"}, Changed: map[string][]string{"a": {"x = 1"}},
+			Unasked: []string{"namespaces differ"},
+		},
 	}
 	if d := cmp.Diff(want, rec.Prepared, cmpopts.IgnoreFields(record.Prepare{}, "Seconds")); d != "" {
 		t.Errorf("prepared (-want +got):\n%s", d)

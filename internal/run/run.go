@@ -351,11 +351,12 @@ func (x *Stage) rule(ctx context.Context) error {
 		return err
 	}
 	for _, t := range x.Treatments {
-		if len(rulings[t.ID]) == 0 {
+		of, asked := rulings[t.ID]
+		if !asked {
 			continue
 		}
-		p := record.Prepare{Treatment: t.ID, Changed: map[string][]string{}}
-		for _, r := range rulings[t.ID] {
+		p := record.Prepare{Treatment: t.ID, Changed: map[string][]string{}, Unasked: of.Unasked}
+		for _, r := range of.Of {
 			switch {
 			case r.Undecided:
 				p.Undecided = append(p.Undecided, r.Request)

@@ -49,6 +49,8 @@ type Set struct {
 	// Repeated are the places where a key stands twice in a map of a policy, of which the last value counts.
 	Repeated []string
 	network  bool // policies that ask other servers are taken, too
+	// deciding are all objects of the bundle that decide about requests, as they stand there.
+	deciding []object
 }
 
 // A Policy is one policy and where it stands.
@@ -246,8 +248,10 @@ func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 		return nil
 	}
 	k := o.GroupVersionKind()
-	taken := []string{policyKind, bindingKind, mutatingKind, mutatingBindingKind}
-	if decides(k) && !slices.Contains(taken, k.Kind) && EngineOf(o.Unstructured) == "" {
+	if decides(k) {
+		s.deciding = append(s.deciding, o)
+	}
+	if decides(k) && !slices.Contains(takenKinds, k.Kind) && EngineOf(o.Unstructured) == "" {
 		s.Untaken = append(s.Untaken, k.Kind+" "+o.GetName())
 	}
 	if o.repeated != "" && decides(k) {
@@ -288,6 +292,9 @@ func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 	s.Left[k.Kind]++
 	return nil
 }
+
+// takenKinds are those of the API server's own objects that decide about requests and are put in force.
+var takenKinds = []string{policyKind, bindingKind, mutatingKind, mutatingBindingKind}
 
 // decidingGroups are those whose objects decide about requests, and so do those of groups below them.
 var decidingGroups = []string{group, kyvernoGroup, gatekeeperGroup}

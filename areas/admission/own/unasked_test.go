@@ -1,0 +1,189 @@
+package own
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// guarding is a bundle of all languages.
+const guarding = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  failurePolicy: Fail
+  matchConditions: [{name: c, expression: "request.userInfo.username != 'root'"}]
+  matchConstraints:
+    resourceRules:
+    - apiGroups: ['', apps]
+      apiVersions: [v1]
+      operations: [CREATE, UPDATE]
+      resources: [pods, pods/ephemeralcontainers]
+    objectSelector: {matchLabels: {location: eu}}
+  validations: [{expression: 'true', message: never}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: b}
+spec:
+  policyName: p
+  validationActions: [Deny]
+  matchResources:
+    namespaceSelector: {matchExpressions: [{key: environment, operator: In, values: [production, staging]}]}
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: k}
+spec:
+  background: true
+  rules:
+  - name: a
+    match:
+      any:
+      - resources: {kinds: [Pod, apps/v1/Deployment], namespaces: [a, b]}
+        subjects: [{kind: User, name: x}]
+    exclude: {any: [{resources: {namespaces: [kube-system]}}]}
+    validate: {failureAction: Enforce, message: never, pattern: {spec: {hostPID: false}}}
+  - name: z
+    match: {any: [{resources: {kinds: [Service]}}]}
+    validate: {failureAction: Enforce, message: never, pattern: {spec: {type: ClusterIP}}}
+---
+apiVersion: constraints.gatekeeper.sh/v1beta1
+kind: Ban
+metadata: {name: c}
+spec: {match: {kinds: [{apiGroups: [''], kinds: [Pod]}], excludedNamespaces: [team-a]}, parameters: {x: 1}}
+---
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: ban}
+spec:
+  crd: {spec: {names: {kind: Ban}}}
+  targets: [{target: admission.k8s.gatekeeper.sh, rego: package ban}]
+---
+apiVersion: kyverno.io/v2
+kind: PolicyException
+metadata: {name: e, namespace: team}
+spec: {exceptions: [{policyName: k, ruleNames: [a]}]}
+`
+
+// TestUnasked: a change that tare's requests do not show is named with its place in the policy, before the policy was
+// narrowed; what requests try is left to them, and what means the same is no change.
+func TestUnasked(t *testing.T) {
+	const (
+		suffix  = ", and tare's requests do not show what that permits"
+		policy  = "ValidatingAdmissionPolicy p (spec."
+		binding = "ValidatingAdmissionPolicyBinding b (spec."
+		rule    = "ClusterPolicy k (rule a) ("
+		missing = "policies of the baseline's are missing: "
+	)
+	for name, c := range map[string]struct{ was, is, want string }{
+		"a selector of namespaces": {
+			"[production, staging]", "[staging]",
+			"which namespaces policies are about differs: " + binding + "matchResources.namespaceSelector)",
+		},
+		"an exemption": {
+			"operator: In, values: [production, staging]", "operator: NotIn, values: [team-a]",
+			"which namespaces policies are about differs: " + binding + "matchResources.namespaceSelector)",
+		},
+		"a list of namespaces": {
+			"namespaces: [a, b]", "namespaces: [a]",
+			"which namespaces policies are about differs: " + rule + "match.any[0].resources.namespaces)",
+		},
+		"excluded namespaces": {
+			"[kube-system]", "[kube-system, team-a]",
+			"which namespaces policies are about differs: " + rule + "exclude.any[0].resources.namespaces)",
+		},
+		"excluded namespaces of a constraint": {
+			"[team-a]", "[team-a, team-b]",
+			"which namespaces policies are about differs: Ban c (spec.match.excludedNamespaces)",
+		},
+		"operations": {
+			"[CREATE, UPDATE]", "[CREATE]",
+			"which operations policies are about differs: " + policy + "matchConstraints.resourceRules[0].operations)",
+		},
+		"a label with the name of a field": {
+			"{location: eu}", "{location: us}",
+			"which objects policies are about differs: " + policy + "matchConstraints.objectSelector)",
+		},
+		"a subresource": {
+			"[pods, pods/ephemeralcontainers]", "[pods]",
+			"what else policies say of their requests differs: " + policy + "matchConstraints.resourceRules[0].resources)",
+		},
+		"a condition": {
+			"!= 'root'", "!= 'ci'",
+			"whose requests policies are about, or under which conditions, differs: " + policy + "matchConditions)",
+		},
+		"subjects": {
+			"name: x}]", "name: y}]",
+			"whose requests policies are about, or under which conditions, differs: " + rule + "match.any[0].subjects)",
+		},
+		"ignored failures": {
+			"failurePolicy: Fail", "failurePolicy: Ignore",
+			"what becomes of requests that policies cannot decide differs: " + policy + "failurePolicy)",
+		},
+		"a binding that only audits": {
+			"[Deny]", "[Audit]",
+			"what policies do about what they object to differs: " + binding + "validationActions)",
+		},
+		"a rule that only audits": {
+			"Enforce", "Audit",
+			"what policies do about what they object to differs: " + rule + "validate.failureAction)",
+		},
+		"a constraint that only warns": {
+			"parameters: {x: 1}", "enforcementAction: warn",
+			"what policies do about what they object to differs: Ban c (spec.enforcementAction)",
+		},
+		"not at requests": {
+			"background: true", "admission: false", "when policies are evaluated differs: ClusterPolicy k (spec.admission)",
+		},
+		"an exception": {"ruleNames: [a]", "ruleNames: [z]", "what tare leaves aside differs: PolicyException team/e"},
+		"another exception": {
+			"{name: e,", "{name: f,", "what tare leaves aside differs: PolicyException team/e, PolicyException team/f",
+		},
+		"another rule":    {"- name: z", "- name: y", missing + "ClusterPolicy k (rule z)"},
+		"another binding": {"{name: b}", "{name: d}", missing + "ValidatingAdmissionPolicyBinding b"},
+
+		"an order":                 {"[production, staging]", "[staging, production]", ""},
+		"a kind that is asked for": {"resources: [pods, ", "resources: [pods, deployments, ", ""},
+		"a default":                {"  failurePolicy: Fail\n", "", ""},
+		"a default of Kyverno's":   {"  background: true\n", "", ""},
+		"an expression":            {"expression: 'true'", "expression: 'false'", ""},
+		"a pattern":                {"hostPID: false", "hostPID: true", ""},
+		"a parameter":              {"{x: 1}", "{x: 2}", ""},
+		"Rego":                     {"rego: package ban", "rego: package other", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(guarding, c.was) {
+				t.Fatalf("no policy has %q", c.was)
+			}
+			base := read(t, map[string]string{"a.yaml": guarding})
+			is := read(t, map[string]string{"b.yaml": strings.Replace(guarding, c.was, c.is, 1)})
+			got := strings.Join(is.Unasked(base), "\n")
+			if d := cmp.Diff(c.want, strings.Replace(got, suffix, "", 1)); d != "" {
+				t.Errorf("differences (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestUnaskedPolicies: policies that the base alone has are named, and so is one that is only left aside; a policy more
+// permits nothing.
+func TestUnaskedPolicies(t *testing.T) {
+	base := read(t, map[string]string{"a.yaml": guarding})
+	more := strings.Replace(clusterPolicy, "patterns", "more", 1)
+	if got := read(t, map[string]string{"a.yaml": guarding, "more.yaml": more}).Unasked(base); got != nil {
+		t.Errorf("a policy more: %q", got)
+	}
+	const context = "    context: [{name: i, imageRegistry: {reference: x}}]\n"
+	reaching := strings.Replace(guarding, "  - name: z\n", "  - name: z\n"+context, 1)
+	got := read(t, map[string]string{"a.yaml": reaching}).Unasked(base)
+	want := []string{
+		"policies of the baseline's are missing, and tare's requests do not show what that permits: ClusterPolicy k, " +
+			"ClusterPolicy k (rule a), ClusterPolicy k (rule z)",
+		"what tare leaves aside differs, and tare's requests do not show what that permits: ClusterPolicy k",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("a policy that asks a registry (-want +got):\n%s", d)
+	}
+}
