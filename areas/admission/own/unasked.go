@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A part is a policy, a binding, a constraint or a rule, as a file has it: by their paths the fields that tare's
-// requests do not try. Requests create objects of common kinds in one namespace, as one user; selectors, lists of
-// namespaces, operations and subjects make no difference to them.
-type part map[string]string
+// fields are those of a policy, a binding, a constraint or a rule that tare's requests do not try, by their paths in a
+// file. Requests create objects of common kinds in one namespace, as one user; selectors, lists of namespaces, operations
+// and subjects make no difference to them.
+type fields map[string]string
 
 // tried are the fields that requests try, or that only say something.
 var tried = map[string]bool{
@@ -65,7 +65,7 @@ func whatOf(path string) int {
 func fieldOf(path string) string { return path[strings.LastIndex(path, ".")+1:] }
 
 // add adds what stands at a path.
-func (p part) add(path string, value any) {
+func (p fields) add(path string, value any) {
 	field := fieldOf(path)
 	list, isList := value.([]any)
 	fields, isMap := value.(tree)
@@ -138,8 +138,8 @@ func (s *Set) takes(o object) bool {
 }
 
 // parts are those of the set, by their names, and the objects that decide about requests and that are left aside.
-func (s *Set) parts() (parts, aside map[string]part) {
-	parts, aside = map[string]part{}, map[string]part{}
+func (s *Set) parts() (parts, aside map[string]fields) {
+	parts, aside = map[string]fields{}, map[string]fields{}
 	for _, o := range s.deciding {
 		name := o.GetName()
 		if o.GetNamespace() != "" {
@@ -150,16 +150,16 @@ func (s *Set) parts() (parts, aside map[string]part) {
 			whole := bare(o.Unstructured).Object
 			delete(whole, "metadata")
 			text, _ := json.Marshal(whole) // it was decoded from JSON
-			aside[name] = part{"": string(text)}
+			aside[name] = fields{"": string(text)}
 			continue
 		}
-		all := part{}
+		all := fields{}
 		all.add("spec", o.Object["spec"])
 		if len(all) > 0 || !isTemplate(o.GroupVersionKind()) { // a template acts by its constraints
 			parts[name] = all
 		}
 		for _, rule := range rulesIn(o.Unstructured) {
-			of := part{}
+			of := fields{}
 			of.add("", rule)
 			parts[fmt.Sprintf("%s (rule %v)", name, rule["name"])] = of
 		}
@@ -210,8 +210,8 @@ func (s *Set) Unasked(base *Set) (out []string) {
 	return out
 }
 
-// differing are the paths of the fields in which a part differs from another, by what they say, as untried has it.
-func (p part) differing(from part) [][]string {
+// differing are the paths of the fields that differ from others, by what they say, as untried has it.
+func (p fields) differing(from fields) [][]string {
 	out := make([][]string, len(untried))
 	all := maps.Clone(from)
 	maps.Copy(all, p)
