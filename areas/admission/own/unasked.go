@@ -9,8 +9,8 @@ import (
 )
 
 // fields are those of a policy, a binding, a constraint or a rule that tare's requests do not try, by their paths in a
-// file. Requests create objects of common kinds in one namespace, as one user; selectors, lists of namespaces, operations
-// and subjects make no difference to them.
+// file. Requests create objects of common kinds in one namespace, as one user; selectors, lists of namespaces,
+// operations and subjects make no difference to them.
 type fields map[string]string
 
 // tried are the fields that requests try, or that only say something.
