@@ -581,17 +581,21 @@ func (p *arm) countEach(ctx context.Context, f *finding, within map[string]int) 
 	return nil
 }
 
-// everyPolicy returns the policies of all bundles of the experiment, in force or not: each treatment is asked about
-// what any of them is about, so that their decisions can be compared.
-func (p *arm) everyPolicy() (out []*own.Policy) {
+// everyPolicy returns the policies of all bundles of the experiment, in force or not, which it reads once: each
+// treatment is asked about what any of them is about, so that their decisions can be compared.
+func (p *arm) everyPolicy() []*own.Policy {
+	x := &p.policies
+	if x.every != nil {
+		return x.every
+	}
 	for _, path := range p.bundlePaths() {
 		if set, err := own.Read(path, p.spec.Network); err == nil { // otherwise its treatment reports it
 			for i := range set.Policies {
-				out = append(out, &set.Policies[i])
+				x.every = append(x.every, &set.Policies[i])
 			}
 		}
 	}
-	return out
+	return x.every
 }
 
 // otherDefinitions define the kinds that the policies of other bundles of the experiment need.

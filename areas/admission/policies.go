@@ -33,6 +33,7 @@ type policies struct {
 	shown    map[string]string         // for each of them that has a proof, the request to which it objects
 	parts    []mechanism.Proof         // the proof, in parts of one request each
 	next     int                       // how many parts blocks have tried
+	every    []*own.Policy             // see everyPolicy; nil: not read yet
 	// finding is what the policies have shown about the requests of this treatment's catalogue.
 	finding finding
 	// plain are the objects that the API server answers without the policies, by the names of the requests; nil: none of

@@ -76,36 +76,43 @@ func (t *target) Rulings(ctx context.Context) (map[string]area.Rulings, error) {
 			}
 		}
 	}
+	unasked, err := differences(compared)
+	if err != nil {
+		return nil, err
+	}
 	out := map[string]area.Rulings{}
 	for _, p := range compared {
 		if err := p.settle(ctx, differ); err != nil {
 			return nil, fmt.Errorf("ask %s again for what treatments decide differently: %w", p.spec.Bundle, err)
 		}
-		unasked, err := p.differences(compared)
-		if err != nil {
-			return nil, err
-		}
-		out[p.treatment.ID] = area.Rulings{Of: p.rulings(), Unasked: unasked}
+		out[p.treatment.ID] = area.Rulings{Of: p.rulings(), Unasked: unasked[p.treatment.ID]}
 	}
 	return out, nil
 }
 
-// differences says in what the policies differ from those of the baseline, if that is among the arms, where no request
-// shows it.
-func (p *arm) differences(among []*arm) ([]string, error) {
-	i := slices.IndexFunc(among, func(q *arm) bool { return q.treatment.Baseline })
-	if i < 0 || p.treatment.Baseline {
+// differences says, by treatment, in what its policies differ from those of the baseline, if that is among the arms,
+// where no request shows it.
+func differences(among []*arm) (map[string][]string, error) {
+	i := slices.IndexFunc(among, func(p *arm) bool { return p.treatment.Baseline })
+	if i < 0 {
 		return nil, nil
-	}
-	is, err := p.copied()
-	if err != nil {
-		return nil, err
 	}
 	base, err := among[i].copied()
 	if err != nil {
 		return nil, err
 	}
-	return is.Unasked(base), nil
+	out := map[string][]string{}
+	for _, p := range among {
+		if p.treatment.Baseline {
+			continue
+		}
+		is, err := p.copied()
+		if err != nil {
+			return nil, err
+		}
+		out[p.treatment.ID] = is.Unasked(base)
+	}
+	return out, nil
 }
 
 // rulings are what the policies decided about the requests that all treatments are asked.

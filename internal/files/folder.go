@@ -325,7 +325,7 @@ func (f *Folder) RemoveAll(name string) error {
 	if err := f.named(name); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", f.fd()))
+	root, err := os.OpenRoot(byDescriptor(f.fd()))
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func Given(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	fd, err := unix.Open(byDescriptor(at), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(byDescriptor(at.Fd()), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -56,7 +56,7 @@ func begin(path string) (*walker, error) {
 	start := w.path
 	switch {
 	case isHeld:
-		start, w.path, w.rest = byDescriptor(f.dir), f.path, w.rest[above:]
+		start, w.path, w.rest = byDescriptor(f.dir.Fd()), f.path, w.rest[above:]
 	case filepath.IsAbs(path):
 		start = "/" + strings.Join(w.rest[:above], "/")
 		w.path, w.rest = start, w.rest[above:]
@@ -68,7 +68,7 @@ func begin(path string) (*walker, error) {
 
 // Root closes an open folder, and returns it as one through which nothing outside of it can be opened.
 func Root(dir *os.File) (*os.Root, error) {
-	root, err := os.OpenRoot(byDescriptor(dir))
+	root, err := os.OpenRoot(byDescriptor(dir.Fd()))
 	if x, ok := errors.AsType[*fs.PathError](err); ok {
 		err = &fs.PathError{Op: "open", Path: dir.Name(), Err: x.Err}
 	}
@@ -82,4 +82,4 @@ func isDescriptor(path string) bool {
 }
 
 // byDescriptor is a path of what is open.
-func byDescriptor(f *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", f.Fd()) }
+func byDescriptor[T int | uintptr](fd T) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }

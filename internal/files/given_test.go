@@ -66,7 +66,7 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// TestGivenFolders: through a folder that was opened nothing outside of it is, and a file is none.
+// TestGivenFolders: nothing outside of a folder is opened through it, and a file is not taken for a folder.
 func TestGivenFolders(t *testing.T) {
 	private, dir := t.TempDir(), t.TempDir()
 	put(t, private+"/file")
@@ -121,7 +121,8 @@ func TestGivenDescriptors(t *testing.T) {
 	file, err := os.Open(dir + "/file")
 	must(t, err)
 	defer file.Close() //nolint:errcheck // it is only read
-	for _, path := range []string{byDescriptor(file), strings.Replace(byDescriptor(file), "/proc/self", "/dev", 1)} {
+	open := byDescriptor(file.Fd())
+	for _, path := range []string{open, strings.Replace(open, "/proc/self", "/dev", 1)} {
 		f, err := Given(path)
 		must(t, err)
 		text, err := io.ReadAll(f)

@@ -2,7 +2,6 @@ package files
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -41,7 +40,7 @@ func (host) Open(name string) (fs.File, error) {
 	if kind := is.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFDIR {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: errNoFile}
 	}
-	f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", at))
+	f, err := os.Open(byDescriptor(at))
 	if err != nil {
 		return nil, err
 	}

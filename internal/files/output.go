@@ -3,7 +3,6 @@ package files
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -76,13 +75,13 @@ func streamOf(dir, fd int, name string) (stream *os.File, leads string, err erro
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFIFO, unix.S_IFCHR, unix.S_IFBLK:
-		stream, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), flags, 0)
+		stream, err = os.OpenFile(byDescriptor(fd), flags, 0)
 	case unix.S_IFLNK:
 		if st.Uid != 0 && !mine(&st) {
 			break
 		}
 		if in.Type == unix.PROC_SUPER_MAGIC { // it leads to what the descriptor is of, whatever it says
-			stream, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d/%s", dir, name), flags, 0)
+			stream, err = os.OpenFile(filepath.Join(byDescriptor(dir), name), flags, 0)
 			break
 		}
 		to := make([]byte, unix.PathMax)

@@ -26,7 +26,7 @@ func othersWrite(f *os.File, st *unix.Stat_t) string {
 		return fmt.Sprintf("may be written by other users, those of the group %d: chmod go-w%s", st.Gid, nextStep)
 	}
 	list := make([]byte, 1<<16) // the largest that there is
-	n, err := unix.Getxattr(byDescriptor(f), "system.posix_acl_access", list)
+	n, err := unix.Getxattr(byDescriptor(f.Fd()), "system.posix_acl_access", list)
 	switch {
 	case errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENOTSUP):
 		return ""

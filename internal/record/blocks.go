@@ -15,7 +15,7 @@ func ReadHeader(dir string) (h Header, err error) {
 		return h, fmt.Errorf("open record: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	line, _, _, err := readLine(bufio.NewReader(f))
+	line, _, err := readLine(bufio.NewReader(f))
 	if err != nil {
 		return h, fmt.Errorf("open record %s: %w", dir, err)
 	}

@@ -119,13 +119,13 @@ func OpenOwn(dir string) (r *Record, err error) {
 	return r, errors.Join(err, f.Close())
 }
 
-// readJournal reads a journal's lines. dir holds the files that they name.
-func readJournal(src io.Reader, dir string) (*Record, error) {
+// readJournal reads a journal's lines to its end. dir holds the files that they name.
+func readJournal(src io.ReadSeeker, dir string) (*Record, error) {
 	r := &Record{Dir: dir, latest: map[trialKey]*Trial{}, named: map[string]bool{}}
 	in := bufio.NewReaderSize(src, 1<<16)
 	for n := 1; ; n++ {
-		line, whole, read, err := readLine(in)
-		if r.size += read; err != nil {
+		line, whole, err := readLine(in)
+		if err != nil {
 			return nil, err
 		}
 		if len(line) > 0 {
@@ -138,6 +138,10 @@ func readJournal(src io.Reader, dir string) (*Record, error) {
 		}
 	}
 	r.latest, r.named = nil, nil
+	var err error
+	if r.size, err = src.Seek(0, io.SeekCurrent); err != nil {
+		return nil, err
+	}
 	r.dropBeyond()
 	if n := r.madeUp - mostWarned; n > 0 {
 		r.warn("the beginnings of %d more trials are missing", n)
@@ -163,21 +167,20 @@ func (r *Record) dropBeyond() {
 	}
 }
 
-// readLine returns a line without its break, and how many bytes it took; whole is false for what follows the last
-// break. Of a line that is too long it returns a part.
-func readLine(in *bufio.Reader) (line []byte, whole bool, read int64, err error) {
+// readLine returns a line without its break; whole is false for what follows the last break.
+func readLine(in *bufio.Reader) (line []byte, whole bool, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
-		if read += int64(len(part)); len(line)+len(part) <= maxLine {
+		if len(line)+len(part) <= maxLine {
 			line = append(line, part...)
 		}
 		switch {
 		case err == nil:
-			return bytes.TrimSuffix(line, []byte("\n")), true, read, nil
+			return bytes.TrimSuffix(line, []byte("\n")), true, nil
 		case errors.Is(err, io.EOF):
-			return line, false, read, nil
+			return line, false, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, false, read, err
+			return nil, false, err
 		}
 	}
 }

@@ -133,8 +133,8 @@ func FuzzQuantile(f *testing.F) {
 	})
 }
 
-// TestMeanRatio: the interval of a ratio of means is that of the ratios which Student's test does not exclude, and has
-// no upper end where the base may be 0.
+// TestMeanRatio: the interval holds the ratios of means that Student's test does not exclude. It has no upper end where
+// the base may be 0.
 func TestMeanRatio(t *testing.T) {
 	base, treated := []float64{2, 3, 2.5, 3.5, 2, 3}, []float64{3, 3.5, 4, 4.5, 2.5, 4}
 	e, ok := MeanRatio(base, treated, 0.95)
