@@ -166,6 +166,9 @@ func (s *shard) decrypt(c *conn, b []byte, at int64, ending bool) nextStep {
 	for step == stepRead && len(l.in) > 0 {
 		n, err := l.conn.Read(s.clear)
 		switch {
+		case l.own+len(l.out) > mostOwn:
+			s.endSecure(c, errManyUpdates)
+			return stepNone
 		case n > 0 && l.framer.early && c.call != nil:
 			s.failCall(c, Failed, 0, CauseUnasked)
 			return stepNone
@@ -216,10 +219,7 @@ func (s *shard) flushOwn(c *conn) bool {
 	if s.pool.conns[c.slot] != c {
 		return false
 	}
-	if c.secure.own += len(c.secure.out); c.secure.own > mostOwn {
-		s.endSecure(c, errManyUpdates)
-		return false
-	}
+	c.secure.own += len(c.secure.out)
 	e := s.sendOwn(c)
 	if e != 0 {
 		s.handleClose(c, e)
