@@ -1,7 +1,12 @@
 package admission
 
 import (
+	"crypto/tls"
 	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +168,41 @@ func wantStatusesStay(t *testing.T, client dynamic.Interface) {
 	}
 }
 
+// wantClosedToOthers: other users get no answer from engines, neither their counts nor a judgement.
+func wantClosedToOthers(t *testing.T, engines []*runningEngine) {
+	t.Helper()
+	for _, e := range engines {
+		for _, p := range append(e.beside, &e.engineProcess) {
+			for _, at := range []string{p.ready.Metrics, "https://" + p.ready.Webhooks + "/validate/fail"} {
+				u, err := url.Parse(at)
+				if err != nil || u.Host == "" {
+					continue // what runs beside an engine has no webhooks, and Gatekeeper no metrics
+				}
+				var said []byte
+				err = hosttest.AsStranger(t, func() error {
+					c, err := net.Dial("tcp", u.Host)
+					if err != nil {
+						t.Error(err)
+						return err
+					}
+					defer c.Close() //nolint:errcheck // nothing to lose
+					if u.Scheme == "https" {
+						c = tls.Client(c, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // whoever it is
+					}
+					if _, err := fmt.Fprintf(c, "GET %s HTTP/1.0\r\n\r\n", u.Path); err != nil {
+						return err
+					}
+					said, err = io.ReadAll(c)
+					return err
+				})
+				if len(said) > 0 || u.Scheme == "https" && err == nil {
+					t.Errorf("%s answers another user at %s: %.200q, %v", p.kind.Name, at, said, err)
+				}
+			}
+		}
+	}
+}
+
 // install runs an engine in a cluster as somebody else would have: the run does not know it.
 func install(t *testing.T, p *plane.Plane, kind *engine.Kind) {
 	t.Helper()
@@ -179,6 +219,9 @@ func install(t *testing.T, p *plane.Plane, kind *engine.Kind) {
 	})
 	if err := a.startEngine(t.Context(), kind); err != nil {
 		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		wantClosedToOthers(t, a.engines)
 	}
 	client, err := dynamic.NewForConfig(configOf(p))
 	if err != nil {

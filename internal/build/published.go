@@ -21,12 +21,16 @@ type Published struct {
 	Edits []Edit
 }
 
-// An Edit is a text in a file of a module that is another one in what is built.
+// An Edit is a text in a file of a module that is another one in what is built. Without an old text it is a file that
+// the module lacks.
 type Edit struct{ File, Old, New string }
 
 // make puts the edit into a copy of the module.
 func (e Edit) make(module string) error {
 	file := filepath.Join(module, filepath.FromSlash(e.File))
+	if e.Old == "" && e.New != "" {
+		return e.add(file)
+	}
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
 		return &GoFault{Fault: Other, Says: "the module has no file " + e.File}
@@ -35,6 +39,16 @@ func (e Edit) make(module string) error {
 		return &GoFault{Fault: Other, Says: fmt.Sprintf("%s of the module does not hold once: %s", e.File, e.Old)}
 	}
 	return os.WriteFile(file, []byte(strings.Replace(string(text), e.Old, e.New, 1)), 0o600)
+}
+
+func (e Edit) add(file string) error {
+	if _, err := os.Lstat(file); err == nil {
+		return &GoFault{Fault: Other, Says: "the module has a file " + e.File}
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(e.New), 0o600)
 }
 
 // Fetch downloads the module and returns its folder, which is Go's and read-only. The error is a *GoFault or the

@@ -70,7 +70,11 @@ func TestPublishedModuleIsBuilt(t *testing.T) {
 	if out, err := (build.Step{Path: filepath.Join(dir, "tool")}).Run(t.Context()); err != nil || out != "1" {
 		t.Errorf("the program said %q, %v", out, err)
 	}
-	p.Edits = []build.Edit{{File: "cmd/tool/main.go", Old: "print(1)", New: "print(2)"}}
+	p.Edits = []build.Edit{
+		{File: "cmd/tool/main.go", Old: "print(1)", New: "print(inner.Two)"},
+		{File: "cmd/tool/main.go", Old: "package main\n", New: "package main\n\nimport \"example.invalid/tool/inner\"\n"},
+		{File: "inner/two.go", New: "package inner\n\nconst Two = 2\n"},
+	}
 	if err := g.MakePublished(t.Context(), p, module, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +84,9 @@ func TestPublishedModuleIsBuilt(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("%v is left, %v", left, err)
 	}
-	for _, e := range []build.Edit{{File: "cmd/tool/main.go", Old: "print(3)"}, {File: "none.go"}} {
+	for _, e := range []build.Edit{
+		{File: "cmd/tool/main.go", Old: "print(3)"}, {File: "none.go"}, {File: "go.mod", New: "x"},
+	} {
 		p.Edits = []build.Edit{e}
 		if _, ok := errors.AsType[*build.GoFault](g.MakePublished(t.Context(), p, module, dir)); !ok {
 			t.Errorf("%+v was made", e)

@@ -31,7 +31,8 @@ type Kind struct {
 	release         *regexp.Regexp
 	since           string
 	minutes         int // that a build takes on two idle cores
-	// edits are those without which the program in a module's folder would listen on all addresses, or ask name servers.
+	// edits are those without which the program in a module's folder would listen on all addresses, answer other users, or
+	// ask name servers.
 	edits func(module string) ([]build.Edit, error)
 
 	// Auditor and Background are programs that its chart runs beside it. The first looks again at what exists, nil: it
@@ -40,8 +41,9 @@ type Kind struct {
 }
 
 const (
-	kyvernoModule  = "github.com/kyverno/kyverno"
-	kyvernoDefault = "1.19.1"
+	gatekeeperModule = "github.com/open-policy-agent/gatekeeper/v3"
+	kyvernoModule    = "github.com/kyverno/kyverno"
+	kyvernoDefault   = "1.19.1"
 )
 
 var (
@@ -83,7 +85,7 @@ var (
 		Unproved:    "of Gatekeeper only constraints that deny and mutations can be proved",
 		Deployments: "gatekeeper.sh/system=yes,control-plane=controller-manager", Image: "gatekeeper",
 		Webhooks: "gatekeeper-validating-webhook-configuration",
-		module:   "github.com/open-policy-agent/gatekeeper/v3", program: ".", definitions: "charts/gatekeeper/crds",
+		module:   gatekeeperModule, edits: gatekeeperEdits, program: ".", definitions: "charts/gatekeeper/crds",
 		sums:    map[string]string{"3.23.1": "h1:njHTm0SJ6ZEhhEgmQTpJKTGQbc99fSs4hGiEp1OIKck="},
 		release: regexp.MustCompile(`^3\.(2[3-9]|[3-9]\d)\.\d{1,3}(-[a-z]+\.\d{1,3})?$`), since: "3.23.0", minutes: 8,
 	}

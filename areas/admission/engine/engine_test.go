@@ -37,7 +37,7 @@ func TestSeek(t *testing.T) {
 	if there || !ok || !strings.Contains(missing.Hint(), "install Go") {
 		t.Errorf("%v, %v; want that Go is missing", there, err)
 	}
-	dir := filepath.Join(h.Cache, "kyverno-"+engine.Kyverno.Default+"-2")
+	dir := filepath.Join(h.Cache, "kyverno-"+engine.Kyverno.Default+"-3")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +45,9 @@ func TestSeek(t *testing.T) {
 	if err != nil || p.Path != filepath.Join(dir, "engine") || p.Definitions != filepath.Join(dir, "crds") {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if !engine.Current(filepath.Base(dir)) || engine.Current("kyverno-1.12.0-2") || engine.Current("opa-1.22.0-2") ||
-		engine.Current("gatekeeper-"+engine.Gatekeeper.Default) || engine.Current("kyverno-reports-1.12.0-2") ||
-		!engine.Current("kyverno-reports-"+engine.Kyverno.Default+"-2") || engine.Current("kyverno-reports") {
+	if !engine.Current(filepath.Base(dir)) || engine.Current("kyverno-1.12.0-3") || engine.Current("opa-1.22.0-3") ||
+		engine.Current("gatekeeper-"+engine.Gatekeeper.Default) || engine.Current("kyverno-reports-1.12.0-3") ||
+		!engine.Current("kyverno-reports-"+engine.Kyverno.Default+"-3") || engine.Current("kyverno-reports") {
 		t.Error("another folder is current than Find uses")
 	}
 	if _, err := engine.Kyverno.Find(t.Context(), "../x", h); err == nil {
@@ -60,7 +60,7 @@ func TestSeek(t *testing.T) {
 func TestKyvernoStaysOnLoopback(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags, help string
-		edits       int // besides those of the three programs' main functions
+		edits       int // besides those of the three programs' main functions and of the door
 		network     bool
 	}{
 		"by flags": {`"metricsHost", "webhookServerHost"`, "  -metricsHost string\n  -webhookServerHost string\n", 0, true},
@@ -78,7 +78,7 @@ func TestKyvernoStaysOnLoopback(t *testing.T) {
 				}
 			}
 			edits, err := engine.EditsOf(engine.Kyverno, module)
-			if err != nil || len(edits) != 6+c.edits {
+			if err != nil || len(edits) != 11+c.edits {
 				t.Errorf("edits %+v, %v", edits, err)
 			}
 			t.Setenv(role, "fake")

@@ -80,7 +80,7 @@ func (h Host) Built() build.Cache {
 }
 
 // form is part of a folder's name: it changes with what this package puts there.
-const form = "2"
+const form = "3"
 
 func (k *Kind) folderName(version string) string { return k.Name + "-" + version + "-" + form }
 
@@ -117,10 +117,8 @@ func (k *Kind) make(ctx context.Context, version string, h Host, dir string) err
 			return err
 		}
 	}
-	if k.edits != nil {
-		if m.Edits, err = k.edits(module); err != nil {
-			return err
-		}
+	if m.Edits, err = k.edits(module); err != nil {
+		return err
 	}
 	return g.MakePublished(ctx, m, module, dir)
 }

@@ -60,6 +60,7 @@ func withoutNames(folder string) []build.Edit {
 }
 
 func kyvernoEdits(module string) (out []build.Edit, err error) {
+	out = shut(kyvernoModule, kyvernoServed)
 	for _, folder := range kyvernoPrograms {
 		out = append(out, withoutNames(folder)...)
 	}

@@ -1,0 +1,9 @@
+package door_test
+
+import (
+	"testing"
+
+	"tare/rigs/hosttest"
+)
+
+func TestMain(m *testing.M) { hosttest.Main(m) }
