@@ -90,26 +90,81 @@ func (v vm) addTo(root fs.FS, out *samples) error {
 func findPerfFile(root fs.FS, pid int, start uint64) (string, error) {
 	dir := "proc/" + strconv.Itoa(pid)
 	inner := innerPID(root, pid)
-	candidates, err := fs.Glob(root, dir+"/root/tmp/hsperfdata_*/"+strconv.Itoa(inner))
-	if err != nil {
-		return "", fmt.Errorf("find performance data: %w", err)
+	folders := []string{dir + "/root/tmp"}
+	if inner == pid { // only who may trace the process may follow the link to its root
+		folders = append(folders, "tmp")
 	}
-	if len(candidates) == 0 && inner == pid { // only who may trace the process may follow the link to its root
-		if candidates, err = fs.Glob(root, "tmp/hsperfdata_*/"+strconv.Itoa(pid)); err != nil {
-			return "", fmt.Errorf("find performance data: %w", err)
-		}
-	}
-	if len(candidates) == 0 {
-		return "", ErrNoJVM
+	seen, all := perfFiles(root, folders, inner)
+	if all && len(seen) == 0 {
+		return "", ErrNoJVM // without its maps, which take long to read
 	}
 	maps := readText(root, dir+"/maps")
-	for _, c := range candidates {
-		name := "/" + path.Base(path.Dir(c)) + "/" + path.Base(c)
-		if maps == "" && startedWith(root, c, start) || mapsFile(maps, name) {
-			return c, nil
+	if maps == "" {
+		for _, file := range seen {
+			if startedWith(root, file, start) {
+				return file, nil
+			}
 		}
 	}
-	return "", fmt.Errorf("%w: /%s was left behind by another process", ErrNoJVM, candidates[0])
+	for _, user := range mappedUsers(maps, inner) {
+		for _, folder := range folders {
+			file := perfFile(folder, user, inner)
+			if _, err := fs.Lstat(root, file); err == nil {
+				return file, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%w: none in /%s is this process's", ErrNoJVM, folders[0])
+}
+
+// perfFolder begins the names of the folders with performance data; the user follows.
+const perfFolder = "hsperfdata_"
+
+func perfFile(folder, user string, pid int) string {
+	return folder + "/" + perfFolder + user + "/" + strconv.Itoa(pid)
+}
+
+// mostEntries bounds how much of a folder is read in which every user can make entries.
+const mostEntries = 4096
+
+// perfFiles returns the performance data with the number of a process that the first entries of folders have. all: there
+// are no further entries.
+func perfFiles(root fs.FS, folders []string, pid int) (out []string, all bool) {
+	all = true
+	for _, folder := range folders {
+		f, err := root.Open(folder)
+		if err != nil {
+			continue
+		}
+		var entries []fs.DirEntry
+		if d, ok := f.(fs.ReadDirFile); ok {
+			entries, _ = d.ReadDir(mostEntries)
+		}
+		_ = f.Close() // it was only read
+		all = all && len(entries) < mostEntries
+		for _, e := range entries {
+			user, is := strings.CutPrefix(e.Name(), perfFolder)
+			if !is {
+				continue
+			}
+			if _, err := fs.Lstat(root, perfFile(folder, user, pid)); err == nil {
+				out = append(out, perfFile(folder, user, pid))
+			}
+		}
+	}
+	return out, all
+}
+
+// mappedUsers returns the users in the paths of the performance data that a process has mapped (proc_pid_maps(5): the
+// path is the last field; " (deleted)" follows that of a deleted file).
+func mappedUsers(maps string, pid int) (out []string) {
+	for line := range strings.Lines(maps) {
+		folder, ok := strings.CutSuffix(strings.TrimSuffix(line, "\n"), "/"+strconv.Itoa(pid))
+		if user, is := strings.CutPrefix(path.Base(folder), perfFolder); ok && is {
+			out = append(out, user)
+		}
+	}
+	return out
 }
 
 // innerPID returns the number of a process in its innermost pid namespace: the last of NSpid (proc_pid_status(5)).
@@ -123,17 +178,6 @@ func innerPID(root fs.FS, pid int) int {
 		}
 	}
 	return pid
-}
-
-// mapsFile reports whether a process has mapped a file whose path ends in name (proc_pid_maps(5): the path is the last
-// field; " (deleted)" follows that of a deleted file).
-func mapsFile(maps, name string) bool {
-	for line := range strings.Lines(maps) {
-		if strings.HasSuffix(strings.TrimSuffix(line, "\n"), name) {
-			return true
-		}
-	}
-	return false
 }
 
 // startedWith reports whether the file's JVM began when the process was started. The JVM gives wall-clock time; the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"testing"
 	"testing/fstest"
@@ -41,6 +42,17 @@ func TestJVMFixtures(t *testing.T) {
 		{"not mapped: left behind", func(m fstest.MapFS) {
 			m["proc/500/maps"] = text("7f4-7f5 r-xp 00000000 fe:00 98 " +
 				"/lib/libc.so\n")
+		}, 0, ErrNoJVM},
+		{"among many folders of others", func(m fstest.MapFS) {
+			for i := range 3 * mostEntries {
+				m[fmt.Sprintf("proc/500/root/tmp/hsperfdata_%d", i)] = &fstest.MapFile{Mode: fs.ModeDir}
+			}
+		}, 0, nil},
+		{"maps unreadable, among many folders of others", func(m fstest.MapFS) {
+			delete(m, "proc/500/maps")
+			for i := range 3 * mostEntries {
+				m[fmt.Sprintf("proc/500/root/tmp/hsperfdata_%d", i)] = &fstest.MapFile{Mode: fs.ModeDir}
+			}
 		}, 0, ErrNoJVM},
 		{"another's mapped", func(m fstest.MapFS) {
 			m["proc/500/maps"] = text("7f3-7f4 rw-s 0 fe:00 99 " +
