@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -320,11 +321,45 @@ func (f *Folder) Remove(name string) error {
 }
 
 // RemoveAll removes what has the name, and all below it; a link, but not what it refers to. What does not exist is no
-// error.
+// error. Nothing is removed if a file system is mounted there.
 func (f *Folder) RemoveAll(name string) error {
 	if err := f.named(name); err != nil {
 		return err
 	}
+	if err := f.unmounted(name); err != nil {
+		return err
+	}
+	return f.removeAll(name)
+}
+
+// unmounted returns an error if a file system is mounted below the folder, at what has the name or below that: what is
+// in it may be something else's, such as a folder that a program has mounted there and not unmounted. An empty name
+// stands for the folder itself.
+func (f *Folder) unmounted(name string) error {
+	below, err := os.Readlink(byDescriptor(f.fd()))
+	if err != nil {
+		return err
+	}
+	below = filepath.Join(below, name)
+	mounts, err := Kernel("/proc/self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("look for mounts: %w", err)
+	}
+	const at = 4 // proc_pid_mountinfo(5): ID parent major:minor root mount-point; some bytes as octal numbers
+	escaped := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		if len(fields) <= at {
+			continue
+		}
+		if m := escaped.Replace(fields[at]); m == below || strings.HasPrefix(m, below+"/") {
+			return fmt.Errorf("a file system is mounted at %s: nothing was removed; unmount it first", m)
+		}
+	}
+	return nil
+}
+
+func (f *Folder) removeAll(name string) error {
 	root, err := os.OpenRoot(byDescriptor(f.fd()))
 	if err != nil {
 		return err
@@ -392,9 +427,12 @@ func removeIn(parent *os.File, path string) error {
 	if err != nil {
 		return err
 	}
-	names, err := f.Names()
+	var names []string
+	if err = f.unmounted(""); err == nil {
+		names, err = f.Names()
+	}
 	for _, name := range names {
-		err = errors.Join(err, f.RemoveAll(name))
+		err = errors.Join(err, f.removeAll(name))
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err

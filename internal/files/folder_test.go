@@ -5,8 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"tare/rigs/hosttest"
 )
@@ -145,6 +148,34 @@ func TestRemoveAt(t *testing.T) {
 	if err := RemoveAt(dir + "/theirs"); err == nil {
 		t.Error("another user's folder was removed")
 	}
+}
+
+// TestMountsAreNotRemoved: what a program has mounted below a folder of a run's is not the run's.
+func TestMountsAreNotRemoved(t *testing.T) {
+	dir := t.TempDir()
+	folder, theirs, own := dir+"/run", dir+"/others/precious", dir+"/run/own"
+	at := folder + "/a/with space"
+	must(t, os.MkdirAll(at, 0o700), os.Mkdir(dir+"/others", 0o700))
+	put(t, theirs)
+	put(t, own)
+	if err := unix.Mount(dir+"/others", at, "", unix.MS_BIND, ""); err != nil {
+		hosttest.Missing(t, "no folder can be mounted: "+err.Error(), hosttest.Root)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
+	f, err := Open(folder)
+	must(t, err)
+	for name, remove := range map[string]func() error{
+		"at": func() error { return RemoveAt(folder) }, "folder": func() error { return RemoveFolder(folder) },
+		"name": func() error { return f.RemoveAll("a") },
+	} {
+		if err := remove(); err == nil || !strings.Contains(err.Error(), "mounted at "+at+":") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	have(t, theirs)
+	have(t, own)
+	must(t, unix.Unmount(at, 0), f.Close(), RemoveAt(folder))
+	have(t, theirs)
 }
 
 // TestFilesOfAFolder: a file is read, written and removed; neither a link nor a pipe is followed or waited for.

@@ -127,8 +127,8 @@ func perfFile(folder, user string, pid int) string {
 // mostEntries bounds how much of a folder is read in which every user can make entries.
 const mostEntries = 4096
 
-// perfFiles returns the performance data with the number of a process that the first entries of folders have. all: there
-// are no further entries.
+// perfFiles returns the performance data with the number of a process that the first entries of folders have, and
+// whether these are all entries.
 func perfFiles(root fs.FS, folders []string, pid int) (out []string, all bool) {
 	all = true
 	for _, folder := range folders {

@@ -222,13 +222,13 @@ func (o Options) try(ctx context.Context, dir string, p Plan) error {
 			s.side = &s.plan.Sides[side]
 			took, err := s.takes(ctx, *b)
 			if err != nil {
-				return errors.Join(err, os.RemoveAll(folder))
+				return errors.Join(err, files.RemoveAt(folder))
 			}
 			of[side] = took
 		}
 		b.Takes = (2*of[0] + of[1]) / 3 // the old one is also the A/A arm
 	}
-	return os.RemoveAll(folder)
+	return files.RemoveAt(folder)
 }
 
 // common returns the benchmarks, which must be the same on both sides.

@@ -152,7 +152,11 @@ func (r runner) run(ctx context.Context, env []string, path string, args ...stri
 func (r runner) clean() error {
 	entries, err := os.ReadDir(r.folder)
 	for _, f := range entries {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(r.folder, f.Name())))
+		remove := os.Remove
+		if f.IsDir() {
+			remove = files.RemoveAt
+		}
+		err = errors.Join(err, remove(filepath.Join(r.folder, f.Name())))
 	}
 	return err
 }
@@ -170,7 +174,7 @@ func (o Options) listForeign(ctx context.Context, dir string, tool foreign, s Si
 	if err != nil {
 		return l, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	defer func() { err = errors.Join(err, files.RemoveAt(folder)) }()
 	r := runner{
 		test: t, folder: folder, alone: true, env: proc.Environment(slices.Concat(driver.Usual(), o.Env)...),
 	}
