@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"flag"
-	"fmt"
 	"strings"
 	"time"
 
@@ -144,11 +143,7 @@ func (a *app) shell(f *oneLineFlags) *area.Shell {
 		Print: a.print, Tell: a.tell,
 		Ask: func(ctx context.Context, x area.Composed) error { return a.askComposed(ctx, x, f) },
 		Lock: func(key, who string, since time.Time) (func(), error) {
-			held, err := record.Lock(lockFolder(), key, record.Holder{Run: who, Since: since})
-			if err != nil {
-				return nil, fmt.Errorf("lock: %w", err)
-			}
-			return func() { _ = held.Unlock() }, nil
+			return lock(key, record.Holder{Run: who, Since: since})
 		},
 	}
 }

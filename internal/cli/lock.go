@@ -23,17 +23,50 @@ func lockRecord(dir string) (unlock func(), err error) {
 	return func() { _ = h.Unlock() }, nil
 }
 
-// lockFolder returns the folder of this user's locks. Nobody else may write to it (record.Lock).
-func lockFolder() string {
+// lockFolders returns the folders of this user's locks. Nobody else may write to them (record.Lock). A run locks in all
+// of them: the environment of another run of this user's may name some of them alone, as that of cron does.
+func lockFolders() (out []string) {
 	for _, dir := range []string{os.Getenv("XDG_RUNTIME_DIR"), fmt.Sprintf("/run/user/%d", os.Geteuid())} {
 		if st, err := os.Stat(dir); dir != "" && err == nil && st.IsDir() && record.Own(st) {
-			return filepath.Join(dir, "tare-locks")
+			out = append(out, filepath.Join(dir, "tare-locks"))
 		}
 	}
 	if dir, err := os.UserCacheDir(); err == nil && isFolder(filepath.Dir(dir)) { // the home may not be there
-		return filepath.Join(dir, "tare", "locks")
+		out = append(out, filepath.Join(dir, "tare", "locks"))
 	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("tare-locks-%d", os.Geteuid()))
+	if len(out) == 0 {
+		out = []string{filepath.Join(os.TempDir(), fmt.Sprintf("tare-locks-%d", os.Geteuid()))}
+	}
+	slices.Sort(out) // two runs take those that they share in one order
+	return slices.Compact(out)
+}
+
+// lock keeps other runs of this user's from what the key names. One folder has to take the lock; that others cannot, as
+// on a disk that may not be written, is no error.
+func lock(key string, h record.Holder) (unlock func(), err error) {
+	var held []*record.Held
+	unlock = func() {
+		for _, l := range held {
+			_ = l.Unlock()
+		}
+	}
+	var failed error
+	for _, dir := range lockFolders() {
+		l, err := record.Lock(dir, key, h)
+		switch {
+		case err == nil:
+			held = append(held, l)
+		case errors.As(err, new(*record.HeldError)):
+			unlock()
+			return nil, withAdvice(err)
+		default:
+			failed = errors.Join(failed, err)
+		}
+	}
+	if len(held) == 0 {
+		return nil, failed
+	}
+	return unlock, nil
 }
 
 func isFolder(path string) bool {
@@ -58,19 +91,19 @@ func lockTargets(e *config.Experiment, dir string, now time.Time) (unlock func()
 		}
 	}
 	slices.Sort(keys)
-	var held []*record.Held
+	var held []func()
 	unlock = func() {
-		for _, h := range held {
-			_ = h.Unlock()
+		for _, free := range held {
+			free()
 		}
 	}
 	for _, key := range slices.Compact(keys) {
-		h, err := record.Lock(lockFolder(), key, record.Holder{Run: dir, Since: now})
+		free, err := lock(key, record.Holder{Run: dir, Since: now})
 		if err != nil {
 			unlock()
-			return nil, withAdvice(err)
+			return nil, err
 		}
-		held = append(held, h)
+		held = append(held, free)
 	}
 	return unlock, nil
 }

@@ -36,8 +36,10 @@ func (a *app) undoCommand() *cobra.Command {
 			if err := a.undo(c.Context(), dir, toUndo, yes); err != nil {
 				return err
 			}
-			if err := record.DropStale(lockFolder()); err != nil { // the next run on the same target reuses them
-				a.tell("note: %v\n", err)
+			for _, folder := range lockFolders() {
+				if err := record.DropStale(folder); err != nil { // the next run on the same target reuses them
+					a.tell("note: %v\n", err)
+				}
 			}
 			return nil
 		},
