@@ -28,21 +28,33 @@ const (
 
 // The names of the files of a folder that are taken.
 var (
-	extensions = []string{".rego", ".json", ".yaml", ".yml", ".wasm", ".cedar", ".cedarschema", ".xml"}
-	names      = []string{".manifest", ".signatures.json", "linked"} // of OPA's bundles, and Cedar's links
+	extensions = []string{".json", ".yaml", ".yml", ".wasm", ".cedar", ".cedarschema", ".xml"}
+	names      = []string{"linked"} // of Cedar's links
+	// ofOPA are the names of the files besides Rego that OPA loads from any folder of a bundle.
+	ofOPA = []string{
+		"data.json", "data.yaml", "data.yml", "patch.json", "plan.json", "plan.pb", "policy.wasm", ".signatures.json",
+	}
+	endsOfOPA = []string{".rego", ".manifest", ".manifest.pb"}
 )
 
-// taken reports whether a file can hold policies, what they need, or their tests.
-func taken(base string) bool {
-	return slices.Contains(names, base) || slices.Contains(extensions, path.Ext(base))
+// LoadedByOPA reports whether OPA loads a file of a folder that it is given as a bundle, hidden or not.
+func LoadedByOPA(name string) bool {
+	return slices.Contains(ofOPA, path.Base(name)) ||
+		slices.ContainsFunc(endsOfOPA, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// repository is the folder of git, which has very many files, and in one of them the token of a pipeline.
+// Hidden reports whether a file of a folder, or one of the folders in it that lead there, has a name that begins with a
+// dot.
+func Hidden(name string) bool { return strings.HasPrefix(name, ".") || strings.Contains(name, "/.") }
+
+// repository is the folder of git, in which names are those of branches.
 const repository = ".git"
 
-// copied reports whether what is taken, or a folder, is copied, too. Records are published, and of what is hidden no
-// engine reads more than that.
-func copied(base string) bool { return !strings.HasPrefix(base, ".") || slices.Contains(names, base) }
+// taken reports whether a file can hold policies, what they need, or their tests.
+func taken(name string) bool {
+	return LoadedByOPA(name) || !slices.Contains(strings.Split(name, "/"), repository) &&
+		(slices.Contains(names, path.Base(name)) || slices.Contains(extensions, path.Ext(name)))
+}
 
 // Each calls do for the file, or for each file of the folder and of those below it that can hold policies, in the order
 // of their paths. name is relative to the folder.
@@ -122,8 +134,8 @@ func Sums(paths []string, sumOf func(from string) (string, error)) (map[string]s
 	return out, nil
 }
 
-// Copy copies a bundle into a folder, as name, so that the whole run has the same. change is what is made of each file;
-// nil: nothing.
+// Copy copies a bundle into a folder, as name, so that the whole run has the same. Records are published: of what is
+// hidden in a folder they have what OPA loads. change is what is made of each file; nil: nothing.
 func Copy(folder, name, from string, change func(name string, text []byte) []byte) error {
 	if change == nil {
 		change = func(_ string, text []byte) []byte { return text }
@@ -151,15 +163,30 @@ func adopt(to *files.Folder, name, from string, change func(name string, text []
 		}
 		return to.Write(name, change(filepath.Base(from), text))
 	}
-	root, err := files.Root(f)
+	own, err := to.Make(name)
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	err = left.each(f, func(at string, text []byte) error {
+		if Hidden(at) && !LoadedByOPA(at) {
+			return nil
+		}
+		return write(own, at, change(at, text))
+	})
+	return errors.Join(err, own.Close())
+}
+
+// write writes a file into a folder, or into one below it.
+func write(to *files.Folder, name string, text []byte) error {
+	first, rest, isBelow := strings.Cut(name, "/")
+	if !isBelow {
+		return to.Write(name, text)
+	}
+	below, err := to.Make(first)
 	if err != nil {
 		return err
 	}
-	own, err := to.Make(name)
-	if err == nil {
-		err = errors.Join(left.copy(own, root, ".", change), own.Close())
-	}
-	return errors.Join(err, root.Close())
+	return errors.Join(write(below, rest, text), below.Close())
 }
 
 // A Reader reads single files of folders, all together within the limits of a bundle.
@@ -197,9 +224,7 @@ func (b *budget) each(folder *os.File, do func(name string, text []byte) error) 
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && e.Name() == repository:
-			return fs.SkipDir
-		case !e.Type().IsRegular() || !taken(e.Name()):
+		case !e.Type().IsRegular() || !taken(name):
 			return nil
 		}
 		text, err := b.read(root, name)
@@ -239,37 +264,4 @@ func (b *budget) all(f *os.File, name string) ([]byte, error) {
 		err = tooMuch
 	}
 	return text, err
-}
-
-// copy copies what Each reads, but for what is hidden.
-func (b *budget) copy(to *files.Folder, from *os.Root, name string,
-	change func(name string, text []byte) []byte,
-) error {
-	entries, err := fs.ReadDir(from.FS(), name)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		at := path.Join(name, e.Name())
-		switch {
-		case !copied(e.Name()):
-		case e.IsDir():
-			below, err := to.Make(e.Name())
-			if err != nil {
-				return err
-			}
-			if err = errors.Join(b.copy(below, from, at, change), below.Close()); err != nil {
-				return err
-			}
-		case e.Type().IsRegular() && taken(e.Name()):
-			text, err := b.read(from, at)
-			if err == nil {
-				err = to.Write(e.Name(), change(at, text))
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

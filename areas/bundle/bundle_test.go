@@ -35,7 +35,7 @@ func written(t *testing.T, files ...string) string {
 // is read.
 func TestBundle(t *testing.T) {
 	dir := written(t, "b.yaml", "a/c.yaml", "a/d/e.json", "a/.manifest",
-		".git/config", ".git/x.yaml", ".env", ".docker/config.json",
+		".git/config", ".git/x.yaml", ".env", ".docker/config.json", ".git/b.rego", ".a/data.json",
 		"server.pem", "id_rsa", "a/notes.txt")
 	if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,8 @@ func TestBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		".docker/config.json: content of .docker/config.json",
+		".a/data.json: content of .a/data.json",
+		".docker/config.json: content of .docker/config.json", ".git/b.rego: content of .git/b.rego",
 		"a/.manifest: content of a/.manifest", "a/c.yaml: content of a/c.yaml", "a/d/e.json: content of a/d/e.json",
 		"b.yaml: content of b.yaml",
 	}
@@ -71,7 +72,8 @@ func TestBundle(t *testing.T) {
 		}
 		return err
 	})
-	if d := cmp.Diff([]string{"a/.manifest", "a/c.yaml", "a/d/e.json", "b.yaml"}, copied); d != "" || err != nil {
+	want = []string{".a/data.json", ".git/b.rego", "a/.manifest", "a/c.yaml", "a/d/e.json", "b.yaml"}
+	if d := cmp.Diff(want, copied); d != "" || err != nil {
 		t.Errorf("copied (-want +got): %v\n%s", err, d)
 	}
 	sum := func(of string) string {

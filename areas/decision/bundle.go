@@ -125,7 +125,9 @@ func (p *arm) proofNotes(ctx context.Context) ([]string, error) {
 	case engine.Cedar:
 		return p.cedarNotes()
 	case engine.OPA:
-		return p.regoNotes(ctx)
+		notes, err := p.regoNotes(ctx)
+		hidden, unread := p.hiddenNotes()
+		return append(notes, hidden...), errors.Join(err, unread)
 	case engine.OpenFGA:
 		return p.relationNotes(ctx)
 	case engine.PDPX, engine.ATT, engine.AuthzForce:
@@ -238,6 +240,22 @@ func (p *arm) regoNotes(ctx context.Context) ([]string, error) {
 		out = append(out, p.held)
 	}
 	return out, nil
+}
+
+// hiddenNotes name what is hidden in a bundle for OPA, besides what a bundle says of itself.
+func (p *arm) hiddenNotes() ([]string, error) {
+	var hidden []string
+	err := bundle.Each(p.config.File, func(name string, _ []byte) error {
+		if bundle.Hidden(name) && name != ".manifest" && name != ".signatures.json" {
+			hidden = append(hidden, name)
+		}
+		return nil
+	})
+	if len(hidden) == 0 {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("%s: hidden, and in force, as OPA loads a bundle unless its option --ignore leaves that "+
+		"out: %s", p.bundle, some(hidden))}, err
 }
 
 func (p *arm) regoWords(proofs *engine.Proofs) (out []string) {

@@ -157,6 +157,12 @@ func TestOwnPoliciesDecide(t *testing.T) {
 		"authzforce, no function": {engine.AuthzForce, xacmlFile(t, unknown), "string-alike"},
 		"opa":                     {engine.OPA, written(t, rego), ""},
 		"opa, an archive":         {engine.OPA, archived(t, rego), ""},
+		"opa that permits all in a hidden folder": {engine.OPA, written(t, map[string]string{
+			"authz/policy.rego": salaries, "data.json": managers, ".a/b.rego": "package httpapi.authz\nallow if true\n",
+		}), "permits a request"},
+		"opa with hidden data": {engine.OPA, written(t, map[string]string{
+			"policy.rego": strings.Replace(salaries, "data.", "data.git.", 1), ".git/data.json": managers,
+		}), ""},
 		"opa, Rego of before 1.0": {engine.OPA, written(t, map[string]string{
 			"policy.rego": "package httpapi.authz\ndefault allow = false\nallow { input.user == \"bob\" }\n",
 		}), ""},
@@ -184,6 +190,10 @@ func TestOwnPoliciesDecide(t *testing.T) {
 			tg, j := opened(t, spec, env)
 			tg.warmth = rehearsal{workers: 2, calls: 200, within: 20 * time.Second}
 			err := tg.Prepare(t.Context(), standard, j)
+			named := strings.Contains(strings.Join(tg.Notes(), "\n"), "hidden, and in force")
+			if err == nil && named != strings.Contains(name, "hidden") {
+				t.Errorf("what is hidden is named: %v", named)
+			}
 			if err == nil {
 				err = tg.Verify(t.Context(), standard)
 			}

@@ -161,7 +161,7 @@ func eachObject(from string, do func(o object) error) error {
 	}
 	compared := comparedOf(all)
 	for _, one := range all {
-		if isHidden(one.name) {
+		if bundle.Hidden(one.name) {
 			continue
 		}
 		aside := compared(one.name)
@@ -212,12 +212,6 @@ func eachOf(file, text string, do func(o object) error) error {
 		}
 	}
 	return nil
-}
-
-func isHidden(name string) bool {
-	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool {
-		return strings.HasPrefix(part, ".") && part != "."
-	})
 }
 
 // An object is one that a document holds.

@@ -76,6 +76,9 @@ func Read(at string) (*Set, error) {
 		if isFolder {
 			one.path = filepath.Join(at, name)
 		}
+		if isFolder && bundle.Hidden(name) {
+			return refuseHidden(name, one)
+		}
 		all.add(name, one)
 		return nil
 	})
@@ -90,6 +93,18 @@ func Read(at string) (*Set, error) {
 		return nil, fmt.Errorf("there is no %s file in %s", policyEnd, at)
 	}
 	return all.read()
+}
+
+// refuseHidden refuses a hidden file that would decide: Cedar itself reads no folders, and of those who do for it, some
+// read what is hidden, and others do not.
+func refuseHidden(name string, one file) error {
+	var of found
+	of.add(name, one)
+	if len(of.policies)+len(of.entities)+len(of.links)+len(of.schemas)+len(of.untaken) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is hidden, and whether your decision point reads it is not known: rename it, or take it out of "+
+		"the folder", one.path)
 }
 
 // add sorts a file by its name in the folder.

@@ -136,6 +136,7 @@ func TestRead(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	for want, files := range map[string]map[string]string{
 		"there is no .cedar file in":          shop("a.cedar", ""),
+		".b/more.cedar is hidden":             shop(".b/more.cedar", "permit (principal, action, resource);"),
 		"two schemas":                         shop("b.cedarschema.json", "{}"),
 		"shop.cedarschema: the schema cannot": shop("shop.cedarschema", "entity"),
 		"a.cedar:4:1: the policy is not valid by the schema": shop("a.cedar",
