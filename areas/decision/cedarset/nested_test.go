@@ -1,11 +1,13 @@
 package cedarset
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cedar-policy/cedar-go"
 )
@@ -76,5 +78,76 @@ func TestNestedSchemasEnd(t *testing.T) {
 	}
 	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "a.cedarschema:1: more than 20000 brackets") {
 		t.Error(err)
+	}
+}
+
+// TestSmallFilesThatMeanMuch: a few lines that stand for more than any memory, or for hours, are refused.
+func TestSmallFilesThatMeanMuch(t *testing.T) {
+	const all, tooMuch = "permit (principal, action, resource);", "a.cedarschema: more than 200000 types"
+	many := func(n int, of func(i int) string) string {
+		var out strings.Builder
+		for i := range n {
+			out.WriteString(of(i))
+		}
+		return out.String()
+	}
+	doubled := "type T0 = {a: String, b: String};\n" +
+		many(25, func(i int) string { return fmt.Sprintf("type T%[2]d = {a: T%[1]d, b: T%[1]d};\n", i, i+1) })
+	using := func(name string) string {
+		return "entity U; action x appliesTo {principal: U, resource: U, context: " + name + "};"
+	}
+	entities := "E" + many(500, func(i int) string { return fmt.Sprintf(", E%d", i) })
+	actions := "action a" + many(2500, func(i int) string { return fmt.Sprintf(", a%d", i) }) + ";"
+	long := "permit (principal == ?principal, action, resource) when { 1 == 1" + strings.Repeat(" && 1 == 1", 5000) + " };"
+	link := func(i int) string {
+		return fmt.Sprintf(`{"template_id": "a", "link_id": "%d", "args": {"?principal": "U::\"ann\""}},`, i)
+	}
+	for name, c := range map[string]struct{ policies, schema, links, want string }{
+		"names of names":   {all, doubled + using("T25"), "", tooMuch},
+		"in a namespace":   {all, "namespace A {" + doubled + using("T25") + "}", "", tooMuch},
+		"in another":       {all, "namespace A {" + doubled + "}" + using("A::T25"), "", tooMuch},
+		"of an entity":     {all, doubled + "entity E = {a: T25};", "", tooMuch},
+		"tags":             {all, doubled + "entity E tags Set<T25>;", "", tooMuch},
+		"a name of itself": {all, "type T = {a: T};" + using("T"), "", "cycle detected"},
+		"fewer":            {all, doubled + using("T15"), "", ""},
+		"pairs": {
+			all, "entity " + entities + "; action x appliesTo {principal: [" + entities + "], resource: [" + entities + "]};",
+			"", tooMuch,
+		},
+		"lists of actions": {
+			`permit (principal, action in [Action::"a"` + strings.Repeat(`, Action::"a"`, 2500) + "], resource);", actions, "",
+			"lists too many actions",
+		},
+		"many templates": {many(20_000, func(i int) string {
+			return fmt.Sprintf("@id(\"%d\") permit (principal == ?principal, action, resource);\n", i)
+		}), "", "", ""},
+		"links of a long one": {
+			long, "", "[" + strings.TrimSuffix(many(100, link), ",") + "]", "links make more than 4 MiB",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"a.cedar": c.policies}
+			if c.schema != "" {
+				files["a.cedarschema"] = c.schema
+			}
+			if c.links != "" {
+				files["linked"] = c.links
+			}
+			_, err := Read(written(t, files))
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%.300v, want %q", err, c.want)
+			}
+		})
+	}
+	chain := "entity E0;" + many(1000, func(i int) string { return fmt.Sprintf("entity E%d in E%d;", i+1, i) }) +
+		"action x appliesTo {principal: E0, resource: E0};"
+	s := read(t, map[string]string{"a.cedar": all, "a.cedarschema": chain})
+	s.Policies = read(t, map[string]string{"a.cedar": `permit (principal in E0::"", action, resource);`}).Policies
+	for name, err := range map[string]error{
+		"time": s.validate(time.Microsecond, math.MaxUint64), "memory": s.validate(time.Minute, 0),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "whether the policies are valid by the schema takes more than") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -13,8 +13,9 @@ import (
 
 // readSchema reads the schema, which may be there in both of Cedar's forms.
 func (s *Set) readSchema(files []file) error {
+	size := 0
 	for i, from := range files {
-		is, err := from.schema()
+		is, err := from.schema(&size)
 		if err != nil {
 			return err
 		}
@@ -38,7 +39,8 @@ func (s *Set) addActions(to cedar.EntityMap) {
 	}
 }
 
-func (f file) schema() (*resolved.Schema, error) {
+// schema reads a schema, and adds to size what it stands for.
+func (f file) schema(size *int) (*resolved.Schema, error) {
 	if err := f.checkNested(); err != nil {
 		return nil, err
 	}
@@ -54,6 +56,10 @@ func (f file) schema() (*resolved.Schema, error) {
 		err = all.UnmarshalCedar(f.text)
 	}
 	if err == nil {
+		if *size += meant(all.AST()); *size > mostMeant {
+			return nil, fmt.Errorf("%s: more than %d types, and pairs of a principal's and a resource's, with each name "+
+				"written out: divide the schema", f.path, mostMeant)
+		}
 		out, err = all.Resolve()
 	}
 	if err != nil {

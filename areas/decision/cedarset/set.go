@@ -3,6 +3,7 @@
 package cedarset
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,9 +11,11 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
@@ -20,6 +23,7 @@ import (
 	"github.com/cedar-policy/cedar-go/x/exp/schema/validate"
 
 	"tare/areas/bundle"
+	"tare/internal/kit"
 )
 
 // A Set is what decides.
@@ -36,12 +40,15 @@ type Set struct {
 	Unlinked []string
 	schema   *resolved.Schema          // nil: none
 	links    map[cedar.PolicyID]string // the names of policies that are made of templates
+	linked   int                       // bytes of the templates of these
 }
 
 // A file is one of those that make a Set.
 type file struct {
 	path string
 	text []byte
+	// What is parsed of it begins behind so many lines, and behind so many characters of the next.
+	lines, characters int
 }
 
 // found are the files of a set by what they hold.
@@ -152,7 +159,7 @@ func (f *found) read() (*Set, error) {
 	for _, one := range f.tests {
 		s.readTests(one)
 	}
-	return s, s.validate()
+	return s, s.validate(validateWithin, validateWith+3*inUse()) // of what is in use a part is garbage
 }
 
 // readPolicies adds the policies of a file, and keeps its templates.
@@ -180,7 +187,19 @@ func (f file) parse(text []byte) (*cedar.PolicySet, error) {
 	if err != nil {
 		return nil, errors.New(f.fault(err.Error()))
 	}
+	for _, policy := range all.All() {
+		at := &(*ast.Policy)(policy.AST()).Position
+		at.Line, at.Column = f.at(at.Line, at.Column)
+	}
 	return all, nil
+}
+
+// at is where a place of what is parsed stands in the file.
+func (f file) at(line, column int) (inLine, inColumn int) {
+	if line == 1 {
+		column += f.characters
+	}
+	return line + f.lines, column
 }
 
 var faultAt = regexp.MustCompile(`^(?:parser error: )?(?:parse error at )?<input>:(\d+):(\d+):? `)
@@ -193,6 +212,7 @@ func (f file) fault(said string) string {
 	}
 	line, _ := strconv.Atoi(m[1])
 	column, _ := strconv.Atoi(m[2])
+	line, column = f.at(line, column)
 	return bundle.Place{File: f.path, Line: line, Column: column}.Show(string(f.text), "at "+said[len(m[0]):])
 }
 
@@ -239,18 +259,63 @@ func (s *Set) Name(id cedar.PolicyID) string {
 	return fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)
 }
 
+const (
+	// validateWithin and validateWith bound the validation: its time can be the cube of a schema's length, and an error
+	// writes out types for each pair of those of a principal and a resource.
+	validateWithin = time.Minute
+	validateWith   = 1 << 30
+	// mostActions bounds the actions that cedar-go finds below those which the scope of a policy lists.
+	mostActions = 5_000_000
+	// mostSaid bounds what is said of a policy.
+	mostSaid = 4_000
+)
+
 // validate checks the policies by the schema.
-func (s *Set) validate() error {
+func (s *Set) validate(within time.Duration, most uint64) error {
 	if s.schema == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	often := time.NewTicker(within / 1000)
+	defer often.Stop()
+	done := make(chan error, 1)
+	go func() { done <- s.invalid(ctx) }() // nothing can end it within a policy but the end of the process
+	for ctx.Err() == nil && inUse() <= most {
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+		case <-often.C:
+		}
+	}
+	return fmt.Errorf("whether the policies are valid by the schema takes more than %v or %d MiB to know: divide it",
+		within, most>>20)
+}
+
+// inUse is how much memory this process has taken and not freed.
+func inUse() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// invalid is why a policy is not valid by the schema.
+func (s *Set) invalid(ctx context.Context) error {
 	by := validate.New(s.schema)
 	for _, id := range slices.Sorted(maps.Keys(maps.Collect(s.Policies.All()))) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		policy := s.Policies.Get(id)
+		in, _ := (*ast.Policy)(policy.AST()).Action.(ast.ScopeTypeInSet)
+		if len(in.Entities)*len(s.schema.Actions) > mostActions {
+			return fmt.Errorf("%s: it lists too many actions: divide it", s.Name(id))
+		}
 		if err := by.Policy(string(id), (*ast.Policy)(policy.AST())); err != nil {
 			at := policy.Position()
 			place := bundle.Place{File: at.Filename, Line: at.Line, Column: at.Column}
-			said := strings.ReplaceAll(err.Error(), fmt.Sprintf("for policy `%s`, ", id), "")
+			said := strings.ReplaceAll(kit.Clipped(err.Error(), mostSaid), fmt.Sprintf("for policy `%s`, ", id), "")
 			return fmt.Errorf("%s: the policy is not valid by the schema: %s", place, said)
 		}
 	}

@@ -141,6 +141,9 @@ func TestReadRefuses(t *testing.T) {
 		"shop.cedarschema: the schema cannot": shop("shop.cedarschema", "entity"),
 		"a.cedar:4:1: the policy is not valid by the schema": shop("a.cedar",
 			"\n\n\npermit (principal, action == Shop::Action::\"buy\", resource);", "linked", ""),
+		"a.cedar:2:99: the policy is not valid by the schema": shop("a.cedar",
+			"@a(\"é\")\nforbid (principal, action, resource); @id(\"é\") permit (principal == ?principal, action, resource);"+
+				"@id(\"lend\") permit (principal == ?principal, action == Shop::Action::\"buy\", resource in ?resource);"),
 		"a.cedar:3:11: at": shop("a.cedar", "@a(\"\n\")\npermit (1 +);"),
 		"a.cedar:4:6: at": shop(
 			"a.cedar", "\npermit (\nprincipal == ?principal, action, resource)\nwhen;"),
@@ -177,10 +180,10 @@ func FuzzPolicies(f *testing.F) {
 	f.Add("permit (principal == ?principal, action, resource);")
 	f.Add("@id(\"\\\"\n;\") forbid (principal, action, resource); // \"")
 	f.Fuzz(func(t *testing.T, text string) {
-		of := found{policies: []file{{"a.cedar", []byte(text)}}}
+		of := found{policies: []file{{path: "a.cedar", text: []byte(text)}}}
 		plain, err := cedar.NewPolicySetFromBytes("a.cedar", []byte(text))
 		s, got := of.read()
-		of.links = []file{{"linked", []byte(shopLinks)}}
+		of.links = []file{{path: "linked", text: []byte(shopLinks)}}
 		_, _ = of.read()
 		if err != nil {
 			return

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/cedar-policy/cedar-go"
 )
@@ -22,11 +23,10 @@ const (
 // idAnnotation names a policy or a template.
 const idAnnotation = "id"
 
-// A template is a policy with slots. Its file keeps it as it stands there; all else is blank, so that faults have their
-// place.
+// A template is a policy with slots, a part of its file.
 type template struct {
 	file
-	slots  []slot
+	statement
 	title  string // its annotation id, the name of its file if it stands there alone, or its number in that
 	linked bool   // a link makes a policy of it
 }
@@ -43,11 +43,18 @@ type slot struct {
 func (f file) split(into map[string]*template) ([]byte, error) {
 	rest := bytes.Clone(f.text)
 	all := statements(f.text)
+	end, lines, characters := 0, 0, 0
 	for n, one := range all {
+		between := f.text[end:one.from]
+		if more := bytes.Count(between, []byte("\n")); more > 0 {
+			lines, characters = lines+more, 0
+		}
+		characters += utf8.RuneCount(between[bytes.LastIndexByte(between, '\n')+1:])
+		end = one.from
 		if len(one.slots) == 0 {
 			continue
 		}
-		t := &template{file: file{path: f.path, text: blanked(f.text, one.from, one.to)}, slots: one.slots}
+		t := &template{file: file{f.path, f.text, lines, characters}, statement: one}
 		id, err := t.id()
 		if err != nil {
 			return nil, err
@@ -70,7 +77,7 @@ func (f file) split(into map[string]*template) ([]byte, error) {
 			return nil, fmt.Errorf("%s: there is a template %q in %s already", f.path, t.title, was.path)
 		}
 		into[t.title] = t
-		copy(rest[one.from:one.to], blanked(f.text[one.from:one.to], 0, 0))
+		blank(rest[one.from:one.to])
 	}
 	return rest, nil
 }
@@ -86,15 +93,13 @@ func unlinked(templates map[string]*template) (out []string) {
 	return out
 }
 
-// blanked is a text of which only a part is kept, besides the ends of lines.
-func blanked(text []byte, from, to int) []byte {
-	out := bytes.Repeat([]byte(" "), len(text))
+// blank leaves of a text only the ends of lines.
+func blank(text []byte) {
 	for i, c := range text {
-		if c == '\n' || from <= i && i < to {
-			out[i] = c
+		if c != '\n' {
+			text[i] = ' '
 		}
 	}
-	return out
 }
 
 // A statement is one policy or template of a text.
@@ -190,7 +195,7 @@ func (t template) id() (string, error) {
 // with is the policy with entities in its slots.
 func (t template) with(entities map[string]cedar.EntityUID) (*cedar.Policy, error) {
 	var out []byte
-	at := 0
+	at := t.from
 	for _, s := range t.slots {
 		if s.late {
 			return nil, fmt.Errorf("%s: %s in a condition: a slot can only stand in the scope of a policy", t.path, s.name)
@@ -199,7 +204,7 @@ func (t template) with(entities map[string]cedar.EntityUID) (*cedar.Policy, erro
 		out = append(out, entities[s.name].MarshalCedar()...)
 		at = s.to
 	}
-	all, err := t.parse(append(out, t.text[at:]...))
+	all, err := t.parse(append(out, t.text[at:t.to]...))
 	if err != nil {
 		return nil, err
 	}
@@ -209,6 +214,9 @@ func (t template) with(entities map[string]cedar.EntityUID) (*cedar.Policy, erro
 	}
 	return policy, nil
 }
+
+// mostLinked bounds the text of the policies that links make of templates. In memory it is a hundred times as long.
+const mostLinked = 4 << 20
 
 // A link makes a policy of a template.
 type link struct {
@@ -232,6 +240,9 @@ func (s *Set) readLinks(from file, templates map[string]*template) error {
 		entities, err := t.entities(l.Args)
 		if err != nil {
 			return fmt.Errorf("%s: %w", at, err)
+		}
+		if s.linked += t.to - t.from; s.linked > mostLinked {
+			return fmt.Errorf("%s: links make more than %d MiB of policies", at, mostLinked>>20)
 		}
 		policy, err := t.with(entities)
 		if err != nil {

@@ -159,7 +159,8 @@ func FuzzTests(f *testing.F) {
 	f.Add(`[{"request": {}, "decision": "deny"}]`)
 	f.Add(`[{"request": {"principal": {"type": "A", "id": ""}}, "decision": 1, "entities": "file"}]`)
 	of := found{
-		policies: []file{{"a.cedar", []byte(shopPolicies)}}, schemas: []file{{"a.cedarschema", []byte(shopSchema)}},
+		policies: []file{{path: "a.cedar", text: []byte(shopPolicies)}},
+		schemas:  []file{{path: "a.cedarschema", text: []byte(shopSchema)}},
 	}
 	s, err := of.read()
 	if err != nil {
@@ -167,7 +168,7 @@ func FuzzTests(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		s.Tests = nil
-		s.readTests(file{"tests.json", []byte(text)})
+		s.readTests(file{path: "tests.json", text: []byte(text)})
 		for _, one := range s.Tests {
 			if deciders, err := s.Run(one); err != nil && deciders != nil {
 				t.Errorf("a test of %q fails and has deciders", text)
