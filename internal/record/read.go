@@ -15,6 +15,7 @@ import (
 
 	"tare/area"
 	"tare/internal/files"
+	"tare/internal/load"
 )
 
 // A Record is the result of a run. Open fills it from the journal; raw calls and histograms stay on disk until
@@ -74,6 +75,13 @@ type Trial struct {
 	// chunks are where the calls lie in these files, in their order.
 	chunks []callsChunk
 	cells  []cellsRef
+	// counted is where in Counts an operation's outcome is.
+	counted map[counted]int
+}
+
+type counted struct {
+	operation string
+	outcome   load.Outcome
 }
 
 // Complete reports whether the trial ended as planned.
@@ -375,15 +383,17 @@ func (r *Record) trial(treatment string, block int) *Trial {
 
 func (t *Trial) addCells(c cellsRef) {
 	t.cells = append(t.cells, c)
-next:
+	if t.counted == nil {
+		t.counted = map[counted]int{}
+	}
 	for _, n := range c.Counts {
-		for i := range t.Counts {
-			if t.Counts[i].Operation == n.Operation && t.Counts[i].Outcome == n.Outcome {
-				t.Counts[i].Count += n.Count
-				t.Counts[i].Unsent += n.Unsent
-				continue next
-			}
+		of := counted{n.Operation, n.Outcome}
+		if i, ok := t.counted[of]; ok {
+			t.Counts[i].Count += n.Count
+			t.Counts[i].Unsent += n.Unsent
+			continue
 		}
+		t.counted[of] = len(t.Counts)
 		t.Counts = append(t.Counts, n)
 	}
 }

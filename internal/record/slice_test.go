@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,22 @@ func TestTornSlice(t *testing.T) {
 		if damaged, err := trial.Histograms(func(*Interval) { n++ }); err != nil || damaged > 0 || n == 0 {
 			t.Fatalf("cut at %d: %d histograms, %d damaged, %v", cut, n, damaged, err)
 		}
+	}
+}
+
+// TestManyOperationsAreCounted: a line of a stranger's record may name any number of operations.
+func TestManyOperationsAreCounted(t *testing.T) {
+	var trial Trial
+	const many = 1_000_000
+	all := make([]Count, many)
+	for i := range all {
+		all[i] = Count{Operation: strconv.Itoa(i), Count: 1}
+	}
+	for range 2 {
+		trial.addCells(cellsRef{Counts: all})
+	}
+	if n := len(trial.Counts); n != many || trial.Counts[0].Count != 2 || trial.Counts[many-1].Count != 2 {
+		t.Errorf("%d counts, of %+v", n, trial.Counts[0])
 	}
 }
 
