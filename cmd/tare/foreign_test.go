@@ -31,8 +31,8 @@ func craftRecord(t *testing.T, key record.Key, host, proof string) string {
 	}, []byte("name: x\n"), clock.System{})
 	if err == nil {
 		err = w.Intend(area.Change{Area: "exec", Kind: "prepared", ID: "x", Data: map[string]string{
-			"name": "x\x1b[31m", "program": string(program), "env": "[]", "levels": "null", "operations": "null", "path": folder,
-			"patience": "1s",
+			"\nforged": "", "name": "x\x1b[31m", "program": string(program), "env": "[]", "levels": "null",
+			"operations": "null", "path": folder, "patience": "1s",
 		}})
 	}
 	if err == nil {
@@ -77,6 +77,7 @@ func TestUndoRejectsForeignRecords(t *testing.T) {
 		"another host": func(proof string) string { return craftRecord(t, key, "elsewhere", proof) },
 		"changed since": func(proof string) string {
 			dir := craftRecord(t, key, hostname(t), "/nowhere/proof")
+			dir = replaceInJournal(t, dir, `"prepared"`, `"prepared\nforged"`)
 			return replaceInJournal(t, dir, `touch `, `touch `+proof+" ")
 		},
 	} {
@@ -89,6 +90,9 @@ func TestUndoRejectsForeignRecords(t *testing.T) {
 			}
 			if strings.Contains(text, "\x1b") {
 				t.Errorf("an escape sequence of the record reaches the terminal: %q", text)
+			}
+			if strings.Contains(text, "\nforged") {
+				t.Errorf("a line of the record's own:\n%s", text)
 			}
 			_, number, _ := strings.Cut(text, "repeat with --yes ")
 			for _, args := range [][]string{
@@ -161,6 +165,12 @@ func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
 		t.Errorf("without --yes: exit %d\n%s", code, text)
 	}
 	number = strings.TrimSpace(number)
+	replaceInJournal(t, dir, `"area":"exec","question"`, `"area":"sandbox","question"`) // which undoes it
+	text, code = execTare(t, bin, t.TempDir(), "undo", "--yes", number, dir)
+	if code != cli.ExitUsage || !strings.Contains(text, "is not the number") || !strings.Contains(text, `area "sandbox"`) {
+		t.Errorf("another area: exit %d\n%s", code, text)
+	}
+	replaceInJournal(t, dir, `"area":"sandbox","question"`, `"area":"exec","question"`)
 	// What is carried out is what was shown: another user may have changed it meanwhile.
 	changed := replaceInJournal(t, dir, "0123456789abcdef", "0123456789abcdee")
 	if text, code := execTare(t, bin, t.TempDir(), "undo", "--yes", number, changed); code != cli.ExitUsage ||

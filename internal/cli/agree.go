@@ -39,21 +39,22 @@ func (a *app) agreed(rec *record.Record, key record.Key, want purpose, yes strin
 
 // numberOf returns a number of what would be done with a record, which differs for all else.
 func numberOf(rec *record.Record, want purpose) (string, error) {
-	text, err := json.Marshal([]any{want, rec.Header.Experiment.SHA256, rec.Pending()})
+	text, err := json.Marshal([]any{want, rec.Header.Area, rec.Header.Experiment.SHA256, rec.Pending()})
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8]), err
 }
 
 // showForeign prints what would be done with a record that this user did not make on this host.
 func (a *app) showForeign(rec *record.Record, want purpose) {
-	a.print("%s was not made on this host by this user, or was changed since. To %s it would mean:\n", rec.Dir, want)
+	a.print("%s was not made on this host by this user, or was changed since. To %s it, as one of area %q, would mean:\n",
+		rec.Dir, want, rec.Header.Area)
 	if want == toContinue {
 		a.print("  to run the programs that its %s names (read that file)\n", record.ExperimentFile)
 	}
 	for _, c := range rec.Pending() {
-		a.print("  to undo %s %q\n", c.Kind, c.ID)
+		a.print("  to undo %q %q of area %q\n", c.Kind, c.ID, c.Area)
 		for _, name := range slices.Sorted(maps.Keys(c.Data)) {
-			a.print("    %s: %q\n", name, c.Data[name])
+			a.print("    %q: %q\n", name, c.Data[name])
 		}
 	}
 }
