@@ -4,10 +4,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/area"
 	"tare/areas/admission/cluster"
+	"tare/internal/clock"
 	"tare/internal/load"
+	"tare/internal/ratelimit"
 )
 
 // clusterLacking is a cluster whose user lacks some rights, such as "delete namespaces", and which refuses its metrics.
@@ -76,6 +79,34 @@ func TestNoteOfMetrics(t *testing.T) {
 	for _, want := range []string{"client-side only", `cannot get path`, "from samples alone", "attribution"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes lack %q: %s", want, notes)
+		}
+	}
+}
+
+// TestWatchTakesTurns: the watch of pods shares max_rate, however often the server makes it begin anew.
+func TestWatchTakesTurns(t *testing.T) {
+	k := clock.NewFake(time.Unix(0, 0))
+	c, err := cluster.New(t.Context(), cluster.Options{
+		Run: "x", Limit: ratelimit.New(k, 1), Kubeconfig: fakeCluster(t, nil, map[string]apiAnswer{
+			"GET /api/v1/namespaces/n/pods": {Body: map[string]any{"kind": "PodList", "apiVersion": "v1"}},
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	all, err := chosen([]string{startupName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &arm{env: testEnv(t), admin: c, caller: c, namespace: "n", operations: all}
+	if err := p.watchPods(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer p.watch.Close()
+	for end := time.Now().Add(20 * time.Second); k.Now().Before(time.Unix(3, 0)); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the watch has taken turns for %v", k.Now().Sub(time.Unix(0, 0)))
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (p *arm) watchPods(ctx context.Context) (err error) {
 		return nil
 	}
 	p.watch, err = startup.Start(ctx, startup.Config{
-		API: p.admin.Config(), Namespace: p.namespace, Selector: p.admin.Selector(), Clock: p.env.Clock, Log: p.env.Log,
+		API: p.admin.Paced(), Namespace: p.namespace, Selector: p.admin.Selector(), Clock: p.env.Clock, Log: p.env.Log,
 	})
 	if err != nil {
 		return p.admin.Scrub(err)

@@ -241,6 +241,21 @@ func (c *Cluster) Header(ctx context.Context) (http.Header, error) {
 // they can watch.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
+// Paced returns the same configuration, but each request waits for Options.Limit, also a watch, and one that client-go
+// repeats.
+func (c *Cluster) Paced() *rest.Config {
+	config := c.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if err := c.limit.Wait(r.Context()); err != nil {
+				return nil, err
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	return config
+}
+
 // Dynamic returns a client whose requests respect Options.Limit.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 

@@ -73,8 +73,9 @@ func (t *tracker) miss(a *await) bool {
 
 // Stats are the watch's counts since its start.
 type Stats struct {
-	// Lists is how often everything was listed, including the first time; Watches how often a watch was started.
-	Lists, Watches uint64
+	// Lists is how often everything was listed, including the first time; Watches how often a watch was started, and Short
+	// how many of them ended within 5 s.
+	Lists, Watches, Short uint64
 	// Late is how many calls learned from a list, after a watch had failed, that their pod runs: later than from the
 	// watch.
 	Late uint64
@@ -87,7 +88,8 @@ type Stats struct {
 
 // Stats returns the watch's counts.
 func (w *Watch) Stats() Stats {
-	out := Stats{Watches: w.source.started()}
+	var out Stats
+	out.Watches, out.Short = w.source.counts()
 	w.track.mu.Lock()
 	defer w.track.mu.Unlock()
 	out.Lists, out.Late, out.Missed, out.Awaited = w.track.lists, w.track.late, w.track.missed, len(w.track.awaits)
@@ -96,6 +98,11 @@ func (w *Watch) Stats() Stats {
 
 // Notes returns what a report must say of the watch; none if it worked.
 func (s Stats) Notes() (out []string) {
+	if s.Short >= s.Lists && s.Short > 0 { // else a list followed each
+		out = append(out, fmt.Sprintf("pod startup: the watch broke off %d times within %v of its beginning, and was begun "+
+			"anew up to %v later: what happened between was seen late, and is counted as failed where this went on",
+			s.Short, steady, steady))
+	}
 	if s.Lists > 1 {
 		out = append(out, fmt.Sprintf("pod startup: the watch broke off and all pods were listed again %d times; %d calls "+
 			"learned from a list that their pod runs, later than a watch would have told",

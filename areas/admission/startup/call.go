@@ -57,18 +57,20 @@ func (s *starter) call(ctx context.Context, i uint64) load.Result {
 
 // finish returns the call's result when the wait has ended.
 func (s *starter) finish(ctx context.Context, a *await, r posted) load.Result {
-	open := s.watch.source.open()
+	open, flaps := s.watch.source.state()
 	t := s.watch.track
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := r.Result
 	switch {
+	case !a.running.IsZero() && flaps:
+		out.Outcome, out.Cause = load.Failed, s.cause(causeWatchFlaps)
 	case !a.running.IsZero():
 		out.Marks = append(out.Marks, a.marks(&r)...)
 	case a.gone:
 		out.Outcome, out.Cause = load.Failed, s.cause(causeDeleted)
 	case ctx.Err() != nil:
-		out.Outcome, out.Cause = load.Timeout, s.cause(a.stage(open))
+		out.Outcome, out.Cause = load.Timeout, s.cause(a.stage(open, flaps))
 	default:
 		out.Outcome, out.Cause = load.Failed, s.cause(causeClosed)
 	}

@@ -32,8 +32,9 @@ type api struct {
 	changed *sync.Cond
 	pods    map[string]*corev1.Pod
 	log     []event
-	oldest  int // events before this one are forgotten: who watches from there gets 410
-	cut     int // raised: watches end
+	oldest  int  // events before this one are forgotten: who watches from there gets 410
+	cut     int  // raised: watches end
+	hasty   bool // each watch sends one event, and ends
 	frozen  bool
 	closing bool
 
@@ -221,6 +222,10 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	a.watchers = append(a.watchers, r.Proto+" "+r.RemoteAddr)
 	if from < a.oldest {
 		refuse(w, http.StatusGone, "too old resource version")
+		return
+	}
+	if a.hasty {
+		_ = json.NewEncoder(w).Encode(a.log[min(from, len(a.log)-1)])
 		return
 	}
 	flush(w)

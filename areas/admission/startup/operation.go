@@ -68,6 +68,7 @@ const (
 	causeNeverRan
 	causeRunningUnseen
 	causeWatchDown
+	causeWatchFlaps
 	causeDeleted
 	causeClosed
 )
@@ -81,6 +82,7 @@ func ownCauses() []string {
 		causeNeverRan:       "scheduled, never running: its node did not say that its containers were started",
 		causeRunningUnseen:  "running, never seen: the server says so when asked, and the watch did not",
 		causeWatchDown:      "the watch was down, so that nothing could be seen of the pod",
+		causeWatchFlaps:     "the server ended one watch after the other, so that when the pod ran is not known",
 		causeDeleted:        "the pod was deleted before it was seen running",
 		causeClosed:         "the watch was closed while the call waited",
 	}
@@ -176,25 +178,27 @@ func byStatus(status int, _ []byte) (load.Outcome, int) {
 // stuck returns how far call i, which has timed out, got.
 func (s *starter) stuck(i uint64) int {
 	t := s.watch.track
-	open := s.watch.source.open()
+	open, flaps := s.watch.source.state()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	a := t.awaits[s.nameOf(i)]
 	if a == nil {
 		return -1
 	}
-	return s.causes + a.stage(open)
+	return s.causes + a.stage(open, flaps)
 }
 
 func (s *starter) nameOf(i uint64) string { return string(s.name.AppendTo(nil, i)) }
 
 // stage returns the cause of a wait that timed out. The tracker's lock is held.
-func (a *await) stage(open bool) int {
+func (a *await) stage(open, flaps bool) int {
 	switch {
 	case a.answered.IsZero():
 		return causeNoAnswer
 	case a.unseen:
 		return causeRunningUnseen
+	case flaps:
+		return causeWatchFlaps
 	case !open:
 		return causeWatchDown
 	case a.first.IsZero():

@@ -20,6 +20,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// A watch that ends before it is steady is followed by the next one after a gap that doubles from the least one: a
+// reflector waits after errors only, and a server may end each watch in good order. From flapping on, when something
+// happened is not known to better than seconds.
+const (
+	steady   = 5 * time.Second // and the longest gap
+	leastGap = 50 * time.Millisecond
+	flapping = time.Second
+)
+
 // source lists and watches pods into a tracker. It is the reflector of an informer, without the informer's queues,
 // which would delay events before their time is read.
 type source struct {
@@ -30,7 +39,10 @@ type source struct {
 	mu      sync.Mutex
 	current watch.Interface // nil: none is open
 	err     error           // of the latest list or watch
+	began   time.Time       // the latest watch
+	gap     time.Duration   // until the next one may begin; 0: the last that ended was steady
 	watches uint64
+	short   uint64 // watches that were not steady
 }
 
 func newSource(c *connection, cfg Config, t *tracker) (*source, error) {
@@ -72,6 +84,9 @@ func (s *source) listWatch() *cache.ListWatch {
 			return out, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if err := s.cfg.Clock.Sleep(ctx, s.wait()); err != nil {
+				return nil, err
+			}
 			o.Watch = true
 			w, err := s.request(&o).Watch(ctx)
 			if err != nil {
@@ -96,9 +111,16 @@ func (s *source) note(w watch.Interface, err error) {
 	defer s.mu.Unlock()
 	s.err = err
 	if w != nil {
-		s.current = w
+		s.current, s.began = w, s.cfg.Clock.Now()
 		s.watches++
 	}
+}
+
+// wait returns for how long no watch may begin.
+func (s *source) wait() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gap - s.cfg.Clock.Now().Sub(s.began)
 }
 
 // noted is a watch that reports its end.
@@ -110,10 +132,22 @@ type noted struct {
 // Stop implements watch.Interface.
 func (n *noted) Stop() {
 	n.Interface.Stop()
-	n.source.mu.Lock()
-	defer n.source.mu.Unlock()
-	if n.source.current == watch.Interface(n) {
-		n.source.current = nil
+	s := n.source
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current != watch.Interface(n) {
+		return
+	}
+	s.current = nil
+	if s.cfg.Clock.Now().Sub(s.began) >= steady {
+		s.gap = 0
+		return
+	}
+	s.gap = min(max(2*s.gap, leastGap), steady)
+	select {
+	case <-s.track.ended: // by tare itself
+	default:
+		s.short++
 	}
 }
 
@@ -127,11 +161,12 @@ func (s *source) restart() {
 	}
 }
 
-// open reports whether a watch is open.
-func (s *source) open() bool {
+// state reports whether a watch is open, and whether one after the other ends at once.
+func (s *source) state() (open, flaps bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.current != nil
+	open = s.current != nil
+	return open, s.gap >= flapping && (!open || s.cfg.Clock.Now().Sub(s.began) < steady)
 }
 
 func (s *source) lastError() error {
@@ -140,8 +175,8 @@ func (s *source) lastError() error {
 	return s.err
 }
 
-func (s *source) started() uint64 {
+func (s *source) counts() (watches, short uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.watches
+	return s.watches, s.short
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"tare/internal/load"
@@ -189,6 +191,25 @@ func TestBrokenWatchIsResumed(t *testing.T) {
 	}
 	if s := w.Stats(); s.Late != 0 || s.Lists != 1 || s.Watches != 6 {
 		t.Errorf("statistics %+v, want one list, 6 watches and no late pod", s)
+	}
+}
+
+// TestWatchesThatEndAtOnce: a server that ends each watch is not asked for another one at once, and what it says of a
+// pod then counts as failed.
+func TestWatchesThatEndAtOnce(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
+	a := newAPI(t)
+	a.hasty = true
+	a.put("ADDED", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
+	w := startWatch(t, a)
+	eventually(t, "no call can be measured", func() bool { _, flaps := w.source.state(); return flaps })
+	if s := w.Stats(); s.Short < 5 || s.Watches > 8 || !strings.Contains(fmt.Sprint(s.Notes()), "broke off") {
+		t.Errorf("statistics %+v, notes %v; want 6 watches and a note", s, s.Notes())
+	}
+	a.afterPost = a.start
+	o := operation(t, w, a, nil)
+	if r := makeCall(t, o, 1); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "one watch after") {
+		t.Errorf("got %v, %q; want a failure, since no watch lasted", r.Outcome, r.Cause.Text(o.Causes))
 	}
 }
 
