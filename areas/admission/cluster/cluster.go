@@ -212,7 +212,7 @@ func (c *Cluster) Header(ctx context.Context) (http.Header, error) {
 	var got http.Header
 	end := roundTrip(func(r *http.Request) (*http.Response, error) {
 		got = r.Header.Clone()
-		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	})
 	rt, err := rest.HTTPWrappersForConfig(c.config, end)
 	if err != nil {

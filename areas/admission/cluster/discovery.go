@@ -18,7 +18,7 @@ import (
 // Version asks the server for its version.
 func (c *Cluster) Version(ctx context.Context) (version.Info, error) {
 	var v version.Info
-	text, err := c.get(ctx, "/version")
+	text, err := c.get(ctx, "/version", jsonType)
 	if err != nil {
 		return v, err
 	}
@@ -30,7 +30,9 @@ func (c *Cluster) Version(ctx context.Context) (version.Info, error) {
 }
 
 // Metrics returns the text of the server's /metrics.
-func (c *Cluster) Metrics(ctx context.Context) ([]byte, error) { return c.get(ctx, metricsPath) }
+func (c *Cluster) Metrics(ctx context.Context) ([]byte, error) {
+	return c.get(ctx, metricsPath, textType)
+}
 
 // Has reports whether the server has a resource: PodSecurityPolicies are in Kubernetes up to 1.24 only.
 func (c *Cluster) Has(ctx context.Context, r schema.GroupVersionResource) (bool, error) {
@@ -47,7 +49,7 @@ func (c *Cluster) Has(ctx context.Context, r schema.GroupVersionResource) (bool,
 }
 
 // get requests a non-resource path.
-func (c *Cluster) get(ctx context.Context, path string) ([]byte, error) {
+func (c *Cluster) get(ctx context.Context, path, form string) ([]byte, error) {
 	if err := c.limit.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("get %s of %s: %w", path, c.location, err)
 	}
@@ -55,6 +57,7 @@ func (c *Cluster) get(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.location, err))
 	}
+	r.Header.Set("Accept", form)
 	res, err := c.client.Do(r)
 	if err != nil {
 		return nil, c.scrub(fmt.Errorf("get %s of %s: %w", path, c.location, err))
@@ -125,7 +128,7 @@ func (c *Cluster) kindsOf(ctx context.Context, gv schema.GroupVersion) ([]kind, 
 	if gv.Group == "" {
 		path = "/api/" + gv.Version
 	}
-	text, err := c.get(ctx, path)
+	text, err := c.get(ctx, path, jsonType)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -4,17 +4,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"unicode"
 )
-
-// mostAnswer bounds the part of an answer that is read, in bytes: a page of 500 objects, or all metrics of a large
-// server, are a tenth of it.
-const mostAnswer = 64 << 20
 
 // mostWords bounds how much of a server's message an error quotes, in bytes.
 const mostWords = 600
@@ -46,6 +41,7 @@ func (g *guard) wrap(next http.RoundTripper) http.RoundTripper {
 			return nil, fmt.Errorf("a request for %s was not sent: the server is %s", r.URL.Host, g.host)
 		}
 		g.learn(r.Header.Get("Authorization"))
+		r = askCountable(r)
 		res, err := next.RoundTrip(r)
 		if err != nil {
 			return nil, err
@@ -55,9 +51,7 @@ func (g *guard) wrap(next http.RoundTripper) http.RoundTripper {
 				res.StatusCode)
 			return nil, errors.Join(err, res.Body.Close())
 		}
-		if r.URL.Query().Get("watch") == "" && res.Body != nil {
-			res.Body = &bounded{ReadCloser: res.Body, left: mostAnswer}
-		}
+		bound(r, res)
 		return res, nil
 	})
 }
@@ -132,19 +126,3 @@ func (s *scrubbed) Error() string { return s.words }
 
 // Unwrap returns the cause for errors.Is and errors.As.
 func (s *scrubbed) Unwrap() error { return s.err }
-
-// bounded ends answers that are too long.
-type bounded struct {
-	io.ReadCloser
-	left int64
-}
-
-// Read implements io.Reader.
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("the server's answer is longer than %d MiB", mostAnswer>>20)
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
-}

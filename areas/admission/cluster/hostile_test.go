@@ -11,8 +11,12 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
 
 	"tare/rigs/hosttest"
 )
@@ -201,6 +205,64 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 	_, err := c.Metrics(t.Context())
 	wantError(t, err, "longer than 64 MiB")
+}
+
+// TestAnswersThatFillMemory: what is short, and becomes long when it is decoded, is not decoded, whatever it is called.
+func TestAnswersThatFillMemory(t *testing.T) {
+	s := startFakeServer(t)
+	c := connect(t, s.options(t, 0))
+	var form, text string
+	s.first = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Content-Type", form)
+		_, _ = w.Write([]byte(text))
+		return true
+	}
+	count, exists := ask["count"], ask["exists"]
+	n := 0 // events of watches
+	watch := func(ctx context.Context, c *Cluster) error {
+		config := c.Config()
+		config.ContentType = protobuf
+		client, err := metadata.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		w, err := client.Resource(pods).Watch(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		defer w.Stop()
+		for e := range w.ResultChan() {
+			if n++; e.Type == apiwatch.Error {
+				err = apierrors.FromObject(e.Object)
+			}
+		}
+		return err
+	}
+	many := func(what string) string { return "[" + strings.Repeat(what+",", 1<<17) + what + "]" }
+	const head, list = `{"kind":"Pod","apiVersion":"v1","spec":`, `{"kind":"PodList","apiVersion":"v1","items":`
+	const event = `{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"}}`
+	for _, a := range []struct {
+		ask              func(context.Context, *Cluster) error
+		form, text, want string
+	}{
+		{count, jsonType, list + many("{}") + "}", "in arrays"},
+		{count, "application/octet-stream", list + many("null") + "}", "in arrays"},
+		{count, jsonType, list + `[{"spec":{"containers":` + many("{}") + "}}]}", "in arrays"},
+		{count, jsonType, list + "[" + strings.Repeat(`{"a":"\"[","b":0},`, 1<<15) + "0]}", "cannot unmarshal"}, // few enough
+		{count, jsonType, head + strings.Repeat(`{"":`, 1<<20), "more than 1048576 values"},
+		{count, "application/yaml", "kind: PodList\napiVersion: v1\nitems: [{}]\n", "invalid character"},
+		{count, protobuf, "k8s\x00\n\x08\n\x02v1\x12\x02xy", "invalid character"},
+		{exists, jsonType, head + `{"a":` + many("0") + "}}", "more than 131072 values"},
+		{exists, "", strings.Repeat(" ", 9<<20), "longer than 8 MiB"},
+		{watch, jsonType, strings.Repeat(event, 5000) + `{"type":"` + strings.Repeat("A", 300<<10) + `"}`, "longer than 256 KiB"},
+		{watch, protobuf + ";stream=watch", "\x00\x04\x00\x01", "longer than 256 KiB"},
+	} {
+		form, text = a.form, a.text
+		wantError(t, a.ask(t.Context(), c), a.want)
+	}
+	if n != 5000+1+1 {
+		t.Errorf("%d events, want 5000 that are short, and an error of each watch", n)
+	}
 }
 
 // TestUntrustedServer: another server at the same address receives no request.

@@ -51,7 +51,7 @@ func (c *Cluster) Labelled(ctx context.Context, label string) (out []Labelled, e
 // versions are the versions of the server's groups that it prefers.
 func (c *Cluster) versions(ctx context.Context) ([]schema.GroupVersion, error) {
 	const path = "/apis"
-	text, err := c.get(ctx, path)
+	text, err := c.get(ctx, path, jsonType)
 	if err != nil {
 		return nil, err
 	}
