@@ -127,17 +127,16 @@ var errUnreported = errors.New("no report about a pod was written by Kyverno's r
 
 // isReported reports whether Kyverno's reports controller has written a report about a pod.
 func (p *arm) isReported(ctx context.Context, pod string) error {
-	all, err := p.policies.keeper.Dynamic().Resource(policyReports).Namespace(p.namespace).List(ctx, metav1.ListOptions{})
+	found := false
+	err := p.policies.keeper.ForEach(ctx, policyReports, p.namespace, "", func(o *unstructured.Unstructured) {
+		name, _, _ := unstructured.NestedString(o.Object, "scope", "name")
+		found = found || name == pod
+	})
 	if apierrors.IsNotFound(err) { // a version with reports of another kind
 		return errUnreported
 	}
-	if err != nil {
-		return err
+	if err == nil && !found {
+		err = errUnreported
 	}
-	for _, r := range all.Items {
-		if about, _, _ := unstructured.NestedString(r.Object, "scope", "name"); about == pod {
-			return nil
-		}
-	}
-	return errUnreported
+	return err
 }

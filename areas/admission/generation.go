@@ -198,14 +198,13 @@ func (p *arm) createTrigger(ctx context.Context, t trigger, created map[string]s
 // backlog is how much is left to do for what acts after requests, by policy.
 func (p *arm) backlog(ctx context.Context) (left map[string]int, err error) {
 	resource, namespace := engine.Backlog()
-	all, err := p.policies.keeper.Dynamic().Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("look at what Kyverno has left to do: %w", err)
-	}
 	left = map[string]int{}
-	for _, o := range all.Items {
+	err = p.policies.keeper.ForEach(ctx, resource, namespace, "", func(o *unstructured.Unstructured) {
 		policy, _, _ := unstructured.NestedString(o.Object, "spec", "policy") // as Kyverno writes it
 		left[policy]++
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look at what Kyverno has left to do: %w", err)
 	}
 	return left, nil
 }

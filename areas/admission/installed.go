@@ -74,13 +74,7 @@ func (e *runningEngine) hides(what string, err error) error {
 // readDeployment reads the engine's version and how many of it run.
 func (p *arm) readDeployment(ctx context.Context, e *runningEngine) error {
 	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	list, err := p.policies.keeper.Dynamic().Resource(deployments).List(ctx,
-		v1.ListOptions{LabelSelector: e.kind.Deployments})
-	if err != nil {
-		return err
-	}
-	for i := range list.Items {
-		d := &list.Items[i]
+	return p.policies.keeper.ForEach(ctx, deployments, "", e.kind.Deployments, func(d *unstructured.Unstructured) {
 		containers, _, _ := unstructured.NestedSlice(d.Object, "spec", "template", "spec", "containers") // others have none
 		for _, c := range containers {
 			container, _ := c.(map[string]any)
@@ -93,8 +87,7 @@ func (p *arm) readDeployment(ctx context.Context, e *runningEngine) error {
 			e.program.Version = strings.TrimPrefix(version, "v")
 			e.installed.replicas, _, _ = unstructured.NestedInt64(d.Object, "status", "readyReplicas") // or none
 		}
-	}
-	return nil
+	})
 }
 
 // readWebhooks reads what the API server does if the engine does not answer.

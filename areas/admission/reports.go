@@ -23,7 +23,7 @@ var (
 	requestReports = schema.GroupVersionResource{
 		Group: "reports.kyverno.io", Version: "v1", Resource: "ephemeralreports",
 	}
-	requestReportsOnly = metav1.ListOptions{LabelSelector: "audit.kyverno.io/source=admission"}
+	requestReportsOnly = "audit.kyverno.io/source=admission"
 )
 
 // reporting reports whether a reports controller runs beside an engine.
@@ -36,15 +36,16 @@ func (p *arm) noteUnreported(ctx context.Context) error {
 	if !p.reporting() {
 		return nil
 	}
-	in := p.policies.keeper.Dynamic().Resource(requestReports).Namespace(p.namespace)
-	left, err := in.List(ctx, requestReportsOnly)
+	left := 0
+	err := p.policies.keeper.ForEach(ctx, requestReports, p.namespace, requestReportsOnly,
+		func(*unstructured.Unstructured) { left++ })
 	switch {
 	case apierrors.IsNotFound(err): // a version with reports of another kind
 		return nil
 	case err != nil:
 		return fmt.Errorf("look at what Kyverno has yet to report on: %w", err)
 	}
-	p.policies.unreported = max(p.policies.unreported, len(left.Items))
+	p.policies.unreported = max(p.policies.unreported, left)
 	return nil
 }
 
@@ -56,19 +57,24 @@ func (p *arm) clearReports(ctx context.Context) error {
 	}
 	dynamic := p.policies.keeper.Dynamic()
 	requests := dynamic.Resource(requestReports).Namespace(p.namespace)
-	err := requests.DeleteCollection(ctx, metav1.DeleteOptions{}, requestReportsOnly)
+	err := requests.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: requestReportsOnly})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete what Kyverno has yet to report on: %w", err)
 	}
 	reports := dynamic.Resource(policyReports).Namespace(p.namespace)
-	all, err := reports.List(ctx, metav1.ListOptions{})
+	var all []about
+	err = p.policies.keeper.ForEach(ctx, policyReports, p.namespace, "", func(o *unstructured.Unstructured) {
+		for _, owner := range o.GetOwnerReferences()[:min(1, len(o.GetOwnerReferences()))] {
+			all = append(all, about{o.GetName(), owner.UID, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)})
+		}
+	})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("look at Kyverno's reports: %w", err)
 	}
-	gone, err := p.aboutNothing(ctx, all.Items)
+	gone, err := p.aboutNothing(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -80,22 +86,24 @@ func (p *arm) clearReports(ctx context.Context) error {
 	})
 }
 
+// about is a report, and the object that it belongs to.
+type about struct {
+	report string
+	owner  types.UID
+	kind   schema.GroupVersionKind
+}
+
 // aboutNothing are the names of reports that belong to objects of the namespace which are gone.
-func (p *arm) aboutNothing(ctx context.Context, reports []unstructured.Unstructured) (out []string, err error) {
+func (p *arm) aboutNothing(ctx context.Context, reports []about) (out []string, err error) {
 	there := map[schema.GroupVersionKind]map[types.UID]bool{}
-	for i := range reports {
-		owners := reports[i].GetOwnerReferences()
-		if len(owners) == 0 {
-			continue
-		}
-		kind := schema.FromAPIVersionAndKind(owners[0].APIVersion, owners[0].Kind)
-		if there[kind] == nil {
-			if there[kind], err = p.objectsOf(ctx, kind); err != nil {
+	for _, r := range reports {
+		if there[r.kind] == nil {
+			if there[r.kind], err = p.objectsOf(ctx, r.kind); err != nil {
 				return nil, err
 			}
 		}
-		if !there[kind][owners[0].UID] {
-			out = append(out, reports[i].GetName())
+		if !there[r.kind][r.owner] {
+			out = append(out, r.report)
 		}
 	}
 	return out, nil
@@ -109,12 +117,10 @@ func (p *arm) objectsOf(ctx context.Context, kind schema.GroupVersionKind) (map[
 		return nil, err
 	}
 	for _, r := range resources {
-		all, err := p.policies.keeper.Dynamic().Resource(r).Namespace(p.namespace).List(ctx, metav1.ListOptions{})
+		err := p.policies.keeper.ForEach(ctx, r, p.namespace, "",
+			func(o *unstructured.Unstructured) { out[o.GetUID()] = true })
 		if err != nil {
 			return nil, fmt.Errorf("look for the objects of reports: %w", err)
-		}
-		for i := range all.Items {
-			out[all.Items[i].GetUID()] = true
 		}
 	}
 	return out, nil

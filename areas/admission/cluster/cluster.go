@@ -57,6 +57,7 @@ type Cluster struct {
 	url       *url.URL
 	bare      bool
 	patience  time.Duration
+	pass      int // objects that a removal goes through before it begins anew
 	clock     clock.Clock
 	guard     *guard
 	plugin    *plugin      // nil: the credentials come from the kubeconfig
@@ -100,7 +101,7 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	c := &Cluster{
 		run: o.Run, location: place, bare: o.Bare, limit: o.Limit, patience: o.Patience, clock: o.Clock, plugin: plugin,
-		kinds: map[schema.GroupVersion][]kind{},
+		pass: defaultPass, kinds: map[schema.GroupVersion][]kind{},
 	}
 	if c.patience <= 0 {
 		c.patience = defaultPatience

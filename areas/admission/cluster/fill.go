@@ -64,11 +64,15 @@ func (c *Cluster) Fill(ctx context.Context, s Stock, shape Shape, prefix string,
 // Count returns how many objects of a resource this run has in a namespace ("": everywhere), including those being
 // deleted.
 func (c *Cluster) Count(ctx context.Context, namespace string, r schema.GroupVersionResource) (int, error) {
-	all, err := c.list(ctx, namespace, r)
+	n := 0
+	err := c.list(ctx, namespace, r, func(page []metav1.PartialObjectMetadata) (bool, error) {
+		n += len(page)
+		return true, nil
+	})
 	if err != nil {
 		return 0, c.scrub(fmt.Errorf("count %s on %s: %w", r.GroupResource(), c.location, err))
 	}
-	return len(all), nil
+	return n, nil
 }
 
 // Exists reports whether an object exists and belongs to this run.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -262,6 +263,94 @@ func TestAnswersThatFillMemory(t *testing.T) {
 	}
 	if n != 5000+1+1 {
 		t.Errorf("%d events, want 5000 that are short, and an error of each watch", n)
+	}
+}
+
+// TestEndlessListsEnd: a server that lists ever more objects of the run is given up, whether it removes them or not.
+func TestEndlessListsEnd(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
+	for name, c := range map[string]struct {
+		items, status int // of a page, and of a removal
+		want          string
+	}{
+		"one at a time":          {1, 404, "list does not end"},
+		"none at a time":         {0, 404, "list does not end"},
+		"that nobody can remove": {page, 404, "1000 did not go: n/new-"},
+		"that are removed":       {page, 200, "ever more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startFakeServer(t)
+			o := s.options(t, 0)
+			o.Patience = 300 * time.Millisecond
+			k := connect(t, o)
+			k.pass = 1000
+			var made atomic.Int64
+			s.first = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodDelete {
+					status(w, c.status, "NotFound", "gone")
+					return true
+				}
+				items := make([]any, c.items)
+				for i := range items {
+					items[i] = map[string]any{"metadata": map[string]any{
+						"name": fmt.Sprint("new-", made.Add(1)), "namespace": "n", "labels": map[string]any{OwnerLabel: "run-1"},
+					}}
+				}
+				reply(w, 200, map[string]any{
+					"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+					"metadata": map[string]any{"continue": fmt.Sprint("at-", made.Add(1))}, "items": items,
+				})
+				return true
+			}
+			wantError(t, k.DeleteAll(t.Context(), "", pods), c.want)
+			if _, err := k.Count(t.Context(), "", pods); err == nil {
+				t.Error("they are counted")
+			}
+		})
+	}
+}
+
+// TestPagesOfARemoval: a removal goes through as many pages as there are, and begins anew when the server has forgotten
+// where the next one begins.
+func TestPagesOfARemoval(t *testing.T) {
+	s := startFakeServer(t)
+	c := connect(t, s.options(t, 0))
+	if err := c.Fill(t.Context(), Pods, c.Shape("n"), "p-", 0, 7); err != nil {
+		t.Fatal(err)
+	}
+	expired := 0
+	s.first = func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case r.Method != http.MethodGet:
+			return false
+		case r.URL.Query().Has("continue") && expired < 4:
+			expired++
+			status(w, 410, "Expired", "the continue parameter is too old")
+			return true
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		all := httptest.NewRecorder()
+		s.list(all, r)
+		var list struct {
+			APIVersion, Kind string
+			Metadata         map[string]any
+			Items            []any
+		}
+		if err := json.Unmarshal(all.Body.Bytes(), &list); err != nil {
+			t.Error(err)
+		}
+		if len(list.Items) > 1 {
+			list.Items, list.Metadata["continue"] = list.Items[:1], "more"
+		}
+		reply(w, 200, map[string]any{
+			"apiVersion": list.APIVersion, "kind": list.Kind, "metadata": list.Metadata, "items": list.Items,
+		})
+		return true
+	}
+	if err := c.DeleteAll(t.Context(), "", pods); err != nil || expired != 4 || len(s.objects) != 0 {
+		t.Errorf("%v, with %d pages forgotten and %d objects left", err, expired, len(s.objects))
 	}
 }
 

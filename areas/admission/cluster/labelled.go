@@ -30,18 +30,25 @@ func (c *Cluster) Labelled(ctx context.Context, label string) (out []Labelled, e
 			return nil, err
 		}
 		for _, k := range kinds {
-			all, err := c.metadata.Resource(k.GroupVersionResource).List(quiet(ctx), metav1.ListOptions{LabelSelector: label})
+			o := metav1.ListOptions{LabelSelector: label}
+			err := c.pages(quiet(ctx), o, func(ctx context.Context, o metav1.ListOptions) (int, string, error) {
+				l, err := c.of(k.GroupVersionResource, "").List(ctx, o)
+				if err != nil {
+					return 0, "", err
+				}
+				for i := range l.Items {
+					o := &l.Items[i]
+					if _, made := o.Labels[OwnerLabel]; !made {
+						out = append(out, Labelled{k.GroupVersionResource, k.Kind, o.Namespace, o.Name, o.Labels})
+					}
+				}
+				return len(l.Items), l.Continue, nil
+			})
 			switch {
 			case apierrors.IsMethodNotSupported(err), apierrors.IsNotFound(err): // no kind of objects that are kept, or gone
 				continue
 			case err != nil:
 				return nil, c.scrub(fmt.Errorf("list %s on %s: %w", k.GroupResource(), c.location, err))
-			}
-			for i := range all.Items {
-				o := &all.Items[i]
-				if _, made := o.Labels[OwnerLabel]; !made {
-					out = append(out, Labelled{k.GroupVersionResource, k.Kind, o.Namespace, o.Name, o.Labels})
-				}
 			}
 		}
 	}

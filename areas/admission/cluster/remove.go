@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -14,9 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 )
-
-// page is the number of objects in one answer to a list.
-const page = 500
 
 // definitions is the resource of CustomResourceDefinitions.
 const definitions = "customresourcedefinitions"
@@ -91,65 +89,72 @@ func (c *Cluster) DeleteAll(ctx context.Context, namespace string, r schema.Grou
 }
 
 func (c *Cluster) deleteAll(ctx context.Context, namespace string, r schema.GroupVersionResource) error {
-	progress, before := c.clock.Now(), -1
-	told := map[string]bool{} // what the server has accepted to delete
+	progress, least, removed := c.clock.Now(), math.MaxInt, 0
+	told := map[string]bool{} // what the server has accepted to delete, of what was left
 	for {
-		left, err := c.list(ctx, namespace, r)
-		if err != nil || len(left) == 0 {
+		n, promised, still := 0, 0, map[string]bool{}
+		var names []string
+		err := c.list(ctx, namespace, r, func(left []metav1.PartialObjectMetadata) (bool, error) {
+			for i := range left[:min(len(left), mostNamed-len(names))] {
+				names = append(names, remnant(&left[i]))
+			}
+			accepted, err := c.deleteEach(ctx, r, left, told, still)
+			n, promised = n+len(left), promised+accepted
+			return n < c.pass, err
+		})
+		cut := n > 0 && apierrors.IsResourceExpired(err) // the next pass goes on
+		if err != nil && !cut || n == 0 {
 			return err
 		}
-		promised := len(told)
-		if err := c.deleteEach(ctx, r, left, told); err != nil {
-			return err
+		told = still
+		if removed += promised; removed > c.most() {
+			return fmt.Errorf("there are ever more: %d were removed; if the run made as many, undo it once more", removed)
 		}
 		switch now := c.clock.Now(); {
-		case len(told) > promised || len(left) != before:
-			progress, before = now, len(left)
+		case promised > 0 || n < least && !cut:
+			progress, least = now, n
 		case now.Sub(progress) > c.patience:
-			return stuck(left)
+			return stuck(n, names)
 		}
 		if err := c.clock.Sleep(ctx, poll); err != nil {
-			return errors.Join(err, stuck(left))
+			return errors.Join(err, stuck(n, names))
 		}
 	}
 }
 
-// list returns this run's objects of a resource, without their contents. A resource that the server does not have is
-// empty.
-func (c *Cluster) list(ctx context.Context, namespace string,
-	r schema.GroupVersionResource,
-) ([]metav1.PartialObjectMetadata, error) {
-	ctx = quiet(ctx)
-	var all []metav1.PartialObjectMetadata
-	o := metav1.ListOptions{LabelSelector: c.Selector(), Limit: page}
-	for restarts := 0; ; {
+// list calls do with pages of this run's objects of a resource, without their contents, until do returns false. A
+// resource that the server does not have is empty.
+func (c *Cluster) list(ctx context.Context, namespace string, r schema.GroupVersionResource,
+	do func(page []metav1.PartialObjectMetadata) (more bool, err error),
+) error {
+	o := metav1.ListOptions{LabelSelector: c.Selector()}
+	return c.pages(quiet(ctx), o, func(ctx context.Context, o metav1.ListOptions) (int, string, error) {
 		l, err := c.of(r, namespace).List(ctx, o)
-		switch {
-		case apierrors.IsNotFound(err) && o.Continue == "":
+		if apierrors.IsNotFound(err) && o.Continue == "" {
 			c.forget(r.GroupVersion()) // it may have gone with its definition
 			has, e := c.Has(ctx, r)
 			if e == nil && has {
 				e = err // a server that denies a resource it has is not believed
 			}
-			return nil, e
-		case apierrors.IsResourceExpired(err) && restarts < 3:
-			all, o.Continue = nil, ""
-			restarts++
-			continue
-		case err != nil:
-			return nil, err
+			return 0, "", e
+		}
+		if err != nil {
+			return 0, "", err
 		}
 		for i := range l.Items {
-			if l.Items[i].Labels[OwnerLabel] != c.run {
-				return nil, fmt.Errorf("the server was asked for %s, and lists %q, which is not: nothing of it is removed",
+			switch id := identity(&l.Items[i]); {
+			case l.Items[i].Labels[OwnerLabel] != c.run:
+				return 0, "", fmt.Errorf("the server was asked for %s, and lists %q, which is not: nothing of it is removed",
 					c.Selector(), l.Items[i].Name)
+			case len(id) > mostIdentity:
+				return 0, "", fmt.Errorf("the server lists an object whose name has %d bytes", len(id))
 			}
 		}
-		all = append(all, l.Items...)
-		if o.Continue = l.Continue; o.Continue == "" {
-			return all, nil
+		if more, err := do(l.Items); !more || err != nil {
+			return 0, "", err
 		}
-	}
+		return len(l.Items), l.Continue, nil
+	})
 }
 
 func (c *Cluster) of(r schema.GroupVersionResource, namespace string) metadata.ResourceInterface {
@@ -160,15 +165,19 @@ func (c *Cluster) of(r schema.GroupVersionResource, namespace string) metadata.R
 }
 
 // deleteEach requests the deletion of all objects that are not being deleted yet, once each, and by uid, so that a new
-// object of the same name stays. It adds those that the server accepted to told.
+// object of the same name stays. It adds to still those that the server accepts, or accepted before: they are in told.
 func (c *Cluster) deleteEach(ctx context.Context, r schema.GroupVersionResource, left []metav1.PartialObjectMetadata,
-	told map[string]bool,
-) error {
+	told, still map[string]bool,
+) (accepted int, err error) {
 	todo := slices.DeleteFunc(slices.Clone(left), func(o metav1.PartialObjectMetadata) bool {
-		return told[identity(&o)] || o.DeletionTimestamp != nil && (r != pods || graceOf(&o) == 0)
+		id := identity(&o)
+		if told[id] {
+			still[id] = true
+		}
+		return told[id] || o.DeletionTimestamp != nil && (r != pods || graceOf(&o) == 0)
 	})
 	var mu sync.Mutex
-	err := Each(ctx, len(todo), abreast, func(ctx context.Context, i int) error {
+	err = Each(ctx, len(todo), abreast, func(ctx context.Context, i int) error {
 		o := &todo[i]
 		err := c.of(r, o.Namespace).Delete(ctx, o.Name, deleteOptions(r, o, c.bare))
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -179,13 +188,14 @@ func (c *Cluster) deleteEach(ctx context.Context, r schema.GroupVersionResource,
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		told[identity(o)] = true
+		still[identity(o)] = true
+		accepted++
 		return nil
 	})
 	if err == nil && c.bare && r == namespaces {
 		err = c.finalize(ctx, left)
 	}
-	return err
+	return accepted, err
 }
 
 func identity(o *metav1.PartialObjectMetadata) string {
@@ -215,23 +225,29 @@ func deleteOptions(r schema.GroupVersionResource, o *metav1.PartialObjectMetadat
 	return d
 }
 
-// stuck returns an error that names the objects that remain.
-func stuck(left []metav1.PartialObjectMetadata) error {
-	const most = 5
-	words := make([]string, 0, most)
-	for i := range left[:min(most, len(left))] {
-		o := &left[i]
-		name := o.Name
-		if o.Namespace != "" {
-			name = o.Namespace + "/" + name
-		}
-		if len(o.Finalizers) > 0 {
-			name += " (finalizers " + strings.Join(o.Finalizers, ", ") + ")"
-		}
-		words = append(words, name)
+// mostNamed is how many objects the error names that remain, and mostIdentity how long the name, namespace and uid of
+// one may be together, in bytes: a real server's have at most half as many.
+const (
+	mostNamed    = 5
+	mostIdentity = 1 << 10
+)
+
+// remnant names an object that remains, and what holds it.
+func remnant(o *metav1.PartialObjectMetadata) string {
+	name := o.Name
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + name
 	}
-	if len(left) > most {
-		words = append(words, fmt.Sprintf("and %d more", len(left)-most))
+	if len(o.Finalizers) > 0 {
+		name += " (finalizers " + strings.Join(o.Finalizers, ", ") + ")"
 	}
-	return fmt.Errorf("%d did not go: %s", len(left), strings.Join(words, ", "))
+	return clean(name)
+}
+
+// stuck returns an error that names some of the objects that remain.
+func stuck(n int, names []string) error {
+	if more := n - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("%d did not go: %s", n, strings.Join(names, ", "))
 }
