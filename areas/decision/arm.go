@@ -40,7 +40,8 @@ type arm struct {
 	session  *protocol.Session
 	pdp      netip.AddrPort // where an embedded decision point listens: session leads to the enforcement point, if any
 	front    *kit.Process   // the enforcement point; nil: none
-	attached []probe.Probe  // of a decision point behind a URL
+	ports    []*kit.HeldPort
+	attached []probe.Probe // of a decision point behind a URL
 	// lost says why its process cannot be read; empty: it can.
 	lost string
 	// cold explains that the JVM has decided little since it was started; empty: it is warm, or there is no JVM.
@@ -109,6 +110,9 @@ func (p *arm) Close(ctx context.Context) error {
 	errs = append(errs, p.front.Stop(ctx))
 	if c, down := p.latest(); c != nil && !down {
 		errs = append(errs, c.Stop(ctx))
+	}
+	for _, port := range p.ports {
+		errs = append(errs, port.Close())
 	}
 	if p.loaded != nil {
 		errs = append(errs, p.unload(ctx))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/probe"
+	"tare/internal/unit"
 	"tare/rigs/hosttest"
 )
 
@@ -102,6 +104,67 @@ func TestRenewedProcessesServeOn(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 		})
+	}
+}
+
+// TestPortsAreKept: while a decision point and its enforcement point are replaced, no other user can listen in their
+// places.
+func TestPortsAreKept(t *testing.T) {
+	hosttest.NeedsRoot(t)
+	for _, k := range []engine.Kind{engine.Cedar, engine.PDPX, engine.OPA, engine.ATT, engine.AuthzForce} {
+		t.Run(string(k), func(t *testing.T) {
+			spec, env := embedded(k, Planted{}), testEnv(t)
+			if k != engine.Cedar && k != engine.PDPX {
+				hosttest.SkipIfShort(t)
+				env.Getenv = os.LookupEnv
+				requireEngine(t, k, env)
+			}
+			if k != engine.PDPX {
+				spec.Embedded.Enforcer = &Enforcer{Timeout: unit.Duration(time.Minute)} // of a cold JVM
+			}
+			tg, j := opened(t, spec, env)
+			tg.warmth = rehearsal{workers: 1, calls: 1, within: 20 * time.Second}
+			if err := tg.Prepare(t.Context(), standard, j); err != nil {
+				t.Fatal(err)
+			}
+			p := tg.arm(standard.ID)
+			before, _ := p.latest()
+			p.stopKeeper()
+			if err := errors.Join(before.Stop(t.Context()), p.front.Stop(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			hosttest.NoStrangerListens(t, p.pdp.Port())
+			hosttest.NoStrangerListens(t, p.addr().Port())
+			if err := errors.Join(p.renew(t.Context()), tg.Verify(t.Context(), standard)); err != nil {
+				t.Error(err)
+			}
+			if after, _ := p.latest(); after.ready.Addr != before.ready.Addr {
+				t.Errorf("address %s → %s", before.ready.Addr, after.ready.Addr)
+			}
+		})
+	}
+}
+
+// TestTakenPortEndsTheRun: no decision point is started again at a port that another process has taken meanwhile.
+func TestTakenPortEndsTheRun(t *testing.T) {
+	tg, _ := prepared(t, embedded(engine.Cedar, Planted{}))
+	p := tg.arm(standard.ID)
+	c, _ := p.latest()
+	p.stopKeeper()
+	if err := errors.Join(c.Stop(t.Context()), p.ports[0].Close()); err != nil {
+		t.Fatal(err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", p.pdp.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it has accepted nothing
+	p.startKeeper()
+	for p.failed() == nil && t.Context().Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := tg.Leave(t.Context(), standard); err == nil || !strings.Contains(err.Error(), "took the port of cedar") {
+		t.Errorf("leave: %v", err)
 	}
 }
 

@@ -80,6 +80,11 @@ func (p *arm) start(ctx context.Context) error {
 	if p.kind == engine.OpenFGA {
 		p.config.Token = rand.Text()
 	}
+	if !p.foreign() && p.kind != engine.OpenFGA { // these two share a port with nobody
+		if p.config.Addr, err = p.hold(); err != nil {
+			return err
+		}
+	}
 	c, err := p.spawn(ctx)
 	if err != nil {
 		return err
@@ -90,7 +95,11 @@ func (p *arm) start(ctx context.Context) error {
 	}
 	p.config.Addr = addr.String() // whatever takes its place is to listen there, too
 	if p.pdp = addr; p.enforcer != nil {
-		if addr, err = p.startEnforcer(ctx, "127.0.0.1:0"); err != nil {
+		at, err := p.hold()
+		if err != nil {
+			return err
+		}
+		if addr, err = p.startEnforcer(ctx, at); err != nil {
 			return fmt.Errorf("start the enforcement point: %w", err)
 		}
 	}
@@ -106,6 +115,16 @@ func (p *arm) start(ctx context.Context) error {
 	p.adoptNames(c)
 	p.startKeeper()
 	return nil
+}
+
+// hold returns an address at which no other user listens until Close, while processes there are replaced.
+func (p *arm) hold() (string, error) {
+	port, err := kit.HoldPort()
+	if err != nil {
+		return "", err
+	}
+	p.ports = append(p.ports, port)
+	return port.Addr.String(), nil
 }
 
 // foreign reports whether the decision point is the opa in PATH.

@@ -80,8 +80,7 @@ func (e *Enforcer) words() string {
 		"%v, and its own CPU time and memory are not in the figures", does, e.within())
 }
 
-// startEnforcer starts the enforcement point before the decision point at an address, whose port may be 0, and returns
-// where it listens.
+// startEnforcer starts the enforcement point before the decision point at an address, and returns where it listens.
 func (p *arm) startEnforcer(ctx context.Context, at string) (netip.AddrPort, error) {
 	var ready engine.Ready
 	var err error

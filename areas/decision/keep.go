@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tare/areas/decision/engine"
+	"tare/internal/kit"
 )
 
 // A decision point that ends by itself is started again at the same address, as a supervisor would, until it has ended
@@ -83,6 +84,10 @@ func (p *arm) keepRunning(ctx context.Context) {
 			return
 		}
 		if _, err := p.spawn(ctx); err != nil {
+			if kit.IsPortTaken(err) {
+				p.giveUp(fmt.Errorf("another process took the port of %s while that was started again: %w", p.kind, err))
+				return
+			}
 			p.env.Log.Error("start the decision point again", slog.String("error", err.Error()))
 			continue
 		}

@@ -42,7 +42,8 @@ type arm struct {
 	tls      *tls.Config       // nil: plaintext
 
 	addr      netip.AddrPort
-	emails    []string // accounts by identity
+	port      *kit.HeldPort // of the embedded endpoint; nil: none
+	emails    []string      // accounts by identity
 	signer    *reference.Signer
 	group     *proc.Cgroup
 	throttled bool        // the endpoint limits its own CPU
@@ -100,17 +101,16 @@ func (p *arm) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.endpoint, err = p.launchEndpoint(ctx, "127.0.0.1:0"); err != nil {
+	if p.port, err = kit.HoldPort(); err != nil {
 		return err
 	}
-	addr, err := netip.ParseAddrPort(p.endpoint.ready.Addr)
-	if err != nil {
-		return fmt.Errorf("start endpoint: address: %w", err)
+	if p.endpoint, err = p.launchEndpoint(ctx); err != nil {
+		return err
 	}
 	for key := range p.identities {
 		p.emails = append(p.emails, reference.WorkloadOf(sourceOf(key)).Email)
 	}
-	p.addr = addr
+	p.addr = p.port.Addr
 	if p.knobs.LivenessPeriod > 0 {
 		p.watch()
 	}
@@ -129,14 +129,14 @@ func (p *arm) launchSTS(ctx context.Context) (*child, error) {
 
 // launchEndpoint hands the private key over through the child's standard input: it is in no file, argument or
 // environment.
-func (p *arm) launchEndpoint(ctx context.Context, addr string) (*child, error) {
+func (p *arm) launchEndpoint(ctx context.Context) (*child, error) {
 	private, err := p.signer.Private()
 	if err != nil {
 		return nil, err
 	}
 	return p.spawn(ctx, serverEndpoint, p.group, reference.EndpointConfig{
-		Addr: addr, Admin: "127.0.0.1:0", STS: "http://" + p.child(serverSTS).ready.Addr, Throttle: p.throttled,
-		SigningKey: private, Seed: uint64(p.index) + 1, EndpointKnobs: p.knobs.EndpointKnobs,
+		Addr: p.port.Addr.String(), Admin: "127.0.0.1:0", STS: "http://" + p.child(serverSTS).ready.Addr,
+		Throttle: p.throttled, SigningKey: private, Seed: uint64(p.index) + 1, EndpointKnobs: p.knobs.EndpointKnobs,
 	})
 }
 
@@ -228,7 +228,7 @@ func (p *arm) replace(ctx context.Context, both bool) error {
 		}
 		p.setChild(serverSTS, c)
 	}
-	c, err := p.launchEndpoint(ctx, p.addr.String())
+	c, err := p.launchEndpoint(ctx)
 	if err != nil {
 		return err
 	}
@@ -292,6 +292,7 @@ func (p *arm) Close(ctx context.Context) error {
 			errs = append(errs, c.stop(ctx))
 		}
 	}
+	errs = append(errs, p.port.Close())
 	if p.group != nil {
 		err := p.group.Remove()
 		if err == nil {

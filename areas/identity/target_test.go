@@ -125,6 +125,19 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestPortIsKept: while the endpoint is replaced, no other user can listen in its place.
+func TestPortIsKept(t *testing.T) {
+	tg, _ := prepared(t, embedded("healthy"), standard)
+	p := tg.arm("default")
+	if err := p.endpoint.stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	hosttest.NoStrangerListens(t, p.addr.Port())
+	if err := errors.Join(p.replace(t.Context(), true), tg.Verify(t.Context(), standard)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLivenessRestarts stops the endpoint, so that its health checks time out.
 func TestLivenessRestarts(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)

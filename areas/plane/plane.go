@@ -19,6 +19,7 @@ import (
 
 	"tare/internal/clock"
 	"tare/internal/files"
+	"tare/internal/kit"
 	"tare/internal/proc"
 )
 
@@ -148,7 +149,7 @@ func Start(ctx context.Context, c Config) (*Plane, error) {
 		switch {
 		case err == nil:
 			return p, nil
-		case !isPortTaken(err) || try == startTries || ctx.Err() != nil:
+		case !kit.IsPortTaken(err) || try == startTries || ctx.Err() != nil:
 			return nil, fmt.Errorf("start control plane: %w", err)
 		}
 		c.Log.Warn("a port was taken meanwhile: starting the control plane on others", slog.Int("try", try))

@@ -76,9 +76,3 @@ func isTakenByOthers(port uint16, after ticks) bool {
 	_, start, err := probe.Listener(nil, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port))
 	return errors.Is(err, probe.ErrHidden) || err == nil && ticks(start) > after
 }
-
-// isPortTaken reports whether a component ended because another process listens on one of its ports: all components
-// quote the kernel's error.
-func isPortTaken(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "address already in use")
-}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tare/internal/clock"
+	"tare/internal/kit"
 )
 
 // turning is a clock that calls back as time passes.
@@ -81,7 +82,7 @@ func TestTaken(t *testing.T) {
 	}
 	defer l.Close() //nolint:errcheck // it never accepted anything
 	_, err = listen(t.Context(), uint16(l.Addr().(*net.TCPAddr).Port))
-	if !isPortTaken(err) || isPortTaken(nil) || isPortTaken(errors.New("permission denied")) {
-		t.Errorf("isPortTaken(%v) = %v", err, isPortTaken(err))
+	if !kit.IsPortTaken(err) || kit.IsPortTaken(nil) || kit.IsPortTaken(errors.New("permission denied")) {
+		t.Errorf("kit.IsPortTaken(%v) = %v", err, kit.IsPortTaken(err))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
@@ -24,7 +23,7 @@ func serve(ctx context.Context, c clock.Clock, name string, cfg engine.Config, r
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	loaded := c.Now().Sub(began)
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
+	l, err := kit.Listen(ctx, cfg.Addr)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

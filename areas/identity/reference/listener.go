@@ -11,13 +11,13 @@ import (
 	"syscall"
 
 	"tare/internal/files"
+	"tare/internal/kit"
 )
 
 // listen opens addr with the given listen(2) backlog and returns the backlog in force. Go always asks for
 // net.core.somaxconn; a second listen(2) on the same socket changes its backlog, which the kernel clips to somaxconn.
 func listen(ctx context.Context, addr string, backlog int) (net.Listener, int, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", addr)
+	l, err := kit.Listen(ctx, addr)
 	if err != nil {
 		return nil, 0, err
 	}

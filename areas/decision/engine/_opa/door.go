@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"github.com/open-policy-agent/opa/v1/topdown/cache"
 )
@@ -17,9 +18,10 @@ import (
 // OPA's own authorization (system.authz) would evaluate an additional policy for each question, and its middlewares do
 // not stand before /metrics.
 type door struct {
-	routes   *http.ServeMux // as OPA knows it
-	question string         // its path, as it stands in a request
-	policy   []byte         // the header Authorization of who may change policies; nil: nobody may
+	routes   *http.ServeMux              // as OPA knows it
+	question string                      // its path, as it stands in a request
+	policy   []byte                      // the header Authorization of who may change policies; nil: nobody may
+	server   atomic.Pointer[http.Server] // OPA's, as soon as it has answered
 }
 
 func newDoor(cfg config) (*door, error) {
@@ -42,6 +44,10 @@ func (d *door) OnInterQueryCache(context.Context, cache.InterQueryCache) error {
 		if !d.opens(r) {
 			http.Error(w, "tare serves the question of its run only", http.StatusForbidden)
 			return
+		}
+		if d.server.Load() == nil {
+			s, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
+			d.server.Store(s)
 		}
 		opa.ServeHTTP(w, r)
 	})

@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/hooks"
 	"github.com/open-policy-agent/opa/v1/runtime"
+	"golang.org/x/sys/unix"
 )
 
 // config is the part of tare's engine.Config that OPA understands.
@@ -86,7 +89,7 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	}
 	params := runtime.NewParams()
 	params.Router, params.Hooks = d.routes, hooks.New(d)
-	params.Addrs = &[]string{cfg.Addr}
+	params.Addrs = &[]string{"127.0.0.1:0"} // it cannot share cfg.Addr, where its server listens later, too
 	params.Paths, params.BundleMode = []string{cfg.File}, cfg.Own
 	params.V0Compatible = cfg.V0
 	params.EnableVersionCheck = false // it would call home
@@ -100,11 +103,21 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- rt.Serve(ctx) }()
-	addr, err := await(ctx, rt, served)
+	if err := await(ctx, rt, served); err != nil {
+		return err
+	}
+	l, err := listen(ctx, cfg.Addr)
 	if err != nil {
 		return err
 	}
-	ready := map[string]any{"ready": map[string]any{"addr": addr, "load_seconds": time.Since(began).Seconds()}}
+	go func() {
+		if err := d.server.Load().Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			served <- err
+		}
+	}()
+	ready := map[string]any{"ready": map[string]any{
+		"addr": l.Addr().String(), "load_seconds": time.Since(began).Seconds(),
+	}}
 	if err := json.NewEncoder(out).Encode(ready); err != nil {
 		return fmt.Errorf("write ready line: %w", err)
 	}
@@ -114,14 +127,26 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	return nil
 }
 
-// await waits until the server answers, with its policies compiled, and returns the address that it got.
-func await(ctx context.Context, rt *runtime.Runtime, served <-chan error) (string, error) {
+// listen listens where tare keeps a port bound, so that no other user gets it while a process is replaced.
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var failed error
+		err := c.Control(func(fd uintptr) {
+			failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		})
+		return errors.Join(err, failed)
+	}}
+	return lc.Listen(ctx, "tcp", addr)
+}
+
+// await waits until the server answers, with its policies compiled.
+func await(ctx context.Context, rt *runtime.Runtime, served <-chan error) error {
 	for {
 		select {
 		case err := <-served:
-			return "", errors.Join(errors.New("OPA ended before it served"), err)
+			return errors.Join(errors.New("OPA ended before it served"), err)
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return ctx.Err()
 		case <-time.After(5 * time.Millisecond):
 		}
 		addrs := rt.Addrs()
@@ -130,12 +155,12 @@ func await(ctx context.Context, rt *runtime.Runtime, served <-chan error) (strin
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addrs[0]+"/health", http.NoBody)
 		if err != nil {
-			return "", fmt.Errorf("ask for health: %w", err)
+			return fmt.Errorf("ask for health: %w", err)
 		}
 		if resp, err := http.DefaultClient.Do(req); err == nil {
 			_ = resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
-				return addrs[0], nil
+				return nil
 			}
 		}
 	}

@@ -4,7 +4,10 @@ import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.lang.reflect.Field;
 import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.channels.ServerSocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -31,7 +34,25 @@ final class Server {
     this.readyAt = System.nanoTime() + (long) (config.delay() * 1e9);
     int colon = config.addr().lastIndexOf(':');
     String host = config.addr().substring(0, colon).replace("[", "").replace("]", "");
-    this.http = HttpServer.create(new InetSocketAddress(host, Integer.parseInt(config.addr().substring(colon + 1))), BACKLOG);
+    this.http = HttpServer.create();
+    sharePort(http);
+    http.bind(new InetSocketAddress(host, Integer.parseInt(config.addr().substring(colon + 1))), BACKLOG);
+  }
+
+  /** tare keeps the port bound, so that no other user gets it while a process is replaced. HttpServer itself has no option to share it. */
+  private static void sharePort(HttpServer http) throws IOException {
+    try {
+      Object channel = field(field(http, "server"), "schan");
+      ((ServerSocketChannel) channel).setOption(StandardSocketOptions.SO_REUSEPORT, true);
+    } catch (ReflectiveOperationException e) {
+      throw new IOException("this Java's HttpServer is not the one of Java 17 to 25", e);
+    }
+  }
+
+  private static Object field(Object of, String name) throws ReflectiveOperationException {
+    Field f = of.getClass().getDeclaredField(name);
+    f.setAccessible(true);
+    return f.get(of);
   }
 
   static Server start(Config config, Engine engine) throws IOException {
