@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
 	"tare/internal/proc"
@@ -48,6 +50,8 @@ func TestMain(m *testing.M) {
 		})
 	case "stranger":
 		err = requestAsStranger(os.Args[1], os.Args[2], os.Args[3])
+	case "narrow":
+		err = runWithOnePort(os.Args[1])
 	case "parent":
 		err = runParent(engine.Kind(os.Args[1]), os.Args[2])
 	}
@@ -56,6 +60,24 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// onePort is the only one that runWithOnePort's network gives to servers.
+const onePort = 40001
+
+// runWithOnePort becomes a program, in a network of its own whose kernel gives clients even ports, and servers one.
+func runWithOnePort(program string) error {
+	fd, err1 := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	lo, err2 := unix.NewIfreq("lo")
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP)
+	const sysctl = "/proc/sys/net/ipv4/"
+	return errors.Join(unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo),
+		os.WriteFile(sysctl+"ip_local_port_range", fmt.Appendf(nil, "%d %d", onePort-1, onePort+6), 0o600),
+		os.WriteFile(sysctl+"ip_local_reserved_ports", fmt.Appendf(nil, "%d,%d,%d", onePort+2, onePort+4, onePort+6), 0o600),
+		unix.Exec(program, []string{program}, os.Environ()))
 }
 
 // fakeOPA is a fake of opa with the commands that RunOPA uses.

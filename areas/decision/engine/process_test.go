@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -108,6 +109,36 @@ func TestEnginesEndWithStandardInput(t *testing.T) {
 				t.Errorf("ended with %v", err)
 			}
 		})
+	}
+}
+
+// TestOpenFGAIsToldNoPort: where the kernel has one port for servers, it listens at that for gRPC and for HTTP. A port
+// that it was told, since it was free, could be another user's by the time that it listens there.
+func TestOpenFGAIsToldNoPort(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	hosttest.NeedsRoot(t)
+	l := findEngine(t, engine.OpenFGA)
+	cfg, err := l.Prepare(t.TempDir(), model.Set{N: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Token = testToken
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], l.Path)
+	cmd.Env, cmd.Stderr = append(os.Environ(), role+"=narrow"), t.Output()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start(), json.NewEncoder(in).Encode(cfg)); err != nil {
+		t.Fatal(err)
+	}
+	said, err := bufio.NewReader(out).ReadString('\n')
+	if want := fmt.Sprintf(`{"ready":{"addr":"127.0.0.1:%d"`, onePort); err != nil || !strings.HasPrefix(said, want) {
+		t.Errorf("got first line %q, %v; want %s", said, err, want)
+	}
+	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+		t.Error(err)
 	}
 }
 

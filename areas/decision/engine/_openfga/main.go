@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/openfga/openfga/cmd/run"
@@ -104,6 +106,15 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	host, _, err := net.SplitHostPort(cfg.Addr)
+	if err != nil {
+		return err
+	}
+	// It opens this socket last: from here on, it does not end for want of a port, and the token reaches nobody else.
+	addr, err := s.listens(ctx, host)
+	if err != nil {
+		return err
+	}
 	wrong, ids, err := s.fill(ctx, cfg.Store)
 	if err == nil && len(wrong) > 0 {
 		err = errors.New(wrong[0].Says)
@@ -111,11 +122,11 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("load %s: %w", cfg.File, err)
 	}
-	if err := s.await(ctx); err != nil {
+	if err := s.await(ctx, addr); err != nil {
 		return err
 	}
 	ready := map[string]any{"ready": map[string]any{
-		"addr": s.addr, "load_seconds": time.Since(began).Seconds(), "store": ids.store, "model": ids.model,
+		"addr": addr, "load_seconds": time.Since(began).Seconds(), "store": ids.store, "model": ids.model,
 	}}
 	if err := json.NewEncoder(out).Encode(ready); err != nil {
 		return fmt.Errorf("write ready line: %w", err)
@@ -147,23 +158,20 @@ func check(ctx context.Context, end func(), cfg config, out io.Writer) error {
 
 // A server is OpenFGA.
 type server struct {
-	addr, grpc, token string
-	served            chan error // why it ended; closed after that
+	token  string
+	served chan error // why it ended; closed after that
 }
+
+// grpcHost is where OpenFGA's gRPC listens: an address of loopback other than that of its HTTP, by which their sockets
+// are told apart.
+const grpcHost = "127.0.0.2"
 
 // launch starts OpenFGA on ports of loopback. What its command turns on by default and nobody asks for, its playground
 // and its metrics, is off, and callers need the token.
 func launch(ctx context.Context, cfg config) (*server, error) {
 	s := &server{token: cfg.Token, served: make(chan error, 1)}
-	var err error
-	if s.addr, err = free(cfg.Addr); err != nil {
-		return nil, err
-	}
-	if s.grpc, err = free("127.0.0.1:0"); err != nil {
-		return nil, err
-	}
 	c := settings.DefaultConfig()
-	c.HTTP.Addr, c.GRPC.Addr = s.addr, s.grpc
+	c.HTTP.Addr, c.GRPC.Addr = cfg.Addr, grpcHost+":0"
 	c.HTTP.Enabled = !cfg.Check // which would need a socket in a folder of temporary files
 	c.Playground.Enabled, c.Metrics.Enabled, c.Profiler.Enabled, c.Trace.Enabled = false, false, false, false
 	c.Authn = settings.AuthnConfig{
@@ -184,9 +192,9 @@ func launch(ctx context.Context, cfg config) (*server, error) {
 }
 
 // await waits until the server answers over HTTP, too.
-func (s *server) await(ctx context.Context) error {
+func (s *server) await(ctx context.Context, addr string) error {
 	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/healthz", http.NoBody)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/healthz", http.NoBody)
 		if err != nil {
 			return err
 		}
@@ -214,12 +222,28 @@ func (s *server) pause(ctx context.Context) error {
 	}
 }
 
-// free is an address of loopback whose port nobody listens at.
-func free(addr string) (string, error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return "", err
+// listens waits until this process listens at an address of loopback, and returns it with the port. It asks its own
+// sockets: any user of the host can listen at a port that OpenFGA was told and does not have yet, and would be sent the
+// token.
+func (s *server) listens(ctx context.Context, host string) (string, error) {
+	for {
+		own, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			return "", err
+		}
+		for _, d := range own {
+			fd, _ := strconv.Atoi(d.Name())
+			on, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
+			if err != nil || on == 0 {
+				continue
+			}
+			name, _ := syscall.Getsockname(fd)
+			if in, ok := name.(*syscall.SockaddrInet4); ok && net.IP(in.Addr[:]).String() == host {
+				return net.JoinHostPort(host, strconv.Itoa(in.Port)), nil
+			}
+		}
+		if err := s.pause(ctx); err != nil {
+			return "", err
+		}
 	}
-	defer l.Close() //nolint:errcheck // it was never used
-	return l.Addr().String(), nil
 }

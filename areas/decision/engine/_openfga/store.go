@@ -133,7 +133,11 @@ func (s *server) fill(ctx context.Context, of *store) (wrong []problem, ids iden
 		return wrong, ids, nil
 	}
 	soon := backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.1, MaxDelay: 50 * time.Millisecond}
-	conn, err := grpc.NewClient(s.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	addr, err := s.listens(ctx, grpcHost)
+	if err != nil {
+		return nil, ids, err
+	}
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: soon}))
 	if err != nil {
 		return nil, ids, err
