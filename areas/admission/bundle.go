@@ -374,6 +374,10 @@ func (p *arm) bundleNotes() []string {
 		if p.foreign {
 			out = append(out, fmt.Sprintf("%s: evaluated by the cluster's own %s, which goes on evaluating what else is in "+
 				"force; its CPU time and memory are not seen from here", name, e.describe()))
+			if e.kind == engine.Gatekeeper && x.own.TemplatesInCEL() {
+				out = append(out, name+": templates in CEL are evaluated by Gatekeeper itself: as ValidatingAdmissionPolicies, "+
+					"whose cost is not in these numbers, they would act on objects of no namespace, too")
+			}
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s: evaluated by the admission controller of %s %s, started by tare on loopback as "+

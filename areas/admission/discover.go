@@ -288,8 +288,8 @@ func (p *arm) catalogue(ctx context.Context) ([]own.Request, error) {
 	return slices.Concat(out, yours, tested), err
 }
 
-// proveConfined asks, in a cluster of the user's, for what engines' policies deny, in another namespace of the run's
-// with the same labels: there they must not.
+// proveConfined asks, in a cluster of the user's, for what engines' policies deny, and for the measured pod, in another
+// namespace of the run's with the same labels: there they must not.
 func (p *arm) proveConfined(ctx context.Context) error {
 	if !p.foreign || len(p.engines) == 0 {
 		return nil
@@ -301,6 +301,10 @@ func (p *arm) proveConfined(ctx context.Context) error {
 	f := p.policies.finding
 	indexes := slices.Sorted(maps.Values(f.proof))
 	indexes = slices.AppendSeq(indexes, maps.Values(f.changed))
+	isMeasured := func(r own.Request) bool { return r.Name == own.MeasuredPod }
+	if i := slices.IndexFunc(f.requests, isMeasured); i >= 0 {
+		indexes = append(indexes, i)
+	}
 	slices.Sort(indexes)
 	for _, i := range slices.Compact(indexes) {
 		r, err := f.requests[i].In(beside)
@@ -311,10 +315,14 @@ func (p *arm) proveConfined(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		const unconfined = "in another namespace, although it was narrowed to the run's: it is taken away again, and not " +
-			"measured in a cluster that others use"
+		const away = "taken away again, and not measured in a cluster that others use"
+		const unconfined = "in another namespace, although it was narrowed to the run's: it is " + away
 		if named := p.named(p.denier(a)); len(named) > 0 {
 			return fmt.Errorf("%s also denies a %s %s: %s", strings.Join(named, ", "), r.Name, unconfined, a.message())
+		}
+		if isMeasured(r) && a.status/100 == 4 && a.status != http.StatusTooManyRequests {
+			return fmt.Errorf("with the policies a %s is refused in another namespace: they are %s: %s", r.Name, away,
+				a.message())
 		}
 		if by, err := p.changesBeside(f, i, a, beside); err != nil || by != "" {
 			return cmp.Or(err, fmt.Errorf("%s also changes a %s %s", by, r.Name, unconfined))

@@ -2,11 +2,13 @@ package admission
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +59,7 @@ func TestForeignEngines(t *testing.T) {
 			asked, end := watchElsewhere(t, config)
 			before := awaitSettled(t, config)
 			env := testEnv(t, "create-pod-dry-run")
-			with, without := treatment("bundle", c.bundle), treatment("bundle", "none")
+			with, without := treatment("bundle", besideHostile(t, c.bundle)), treatment("bundle", "none")
 			env.Treatments = []design.Treatment{without, with}
 			tg, j := opened(t, &Spec{Kubeconfig: p.Kubeconfig()}, env)
 			for _, tr := range env.Treatments {
@@ -82,6 +84,8 @@ func TestForeignEngines(t *testing.T) {
 			}
 			if kind == engine.Gatekeeper {
 				wantConfinementProved(t, tg, with, config)
+			} else {
+				wantRefusalFound(t, tg, with, config)
 			}
 			if err := tg.Close(t.Context()); err != nil {
 				t.Fatal(err)
@@ -89,6 +93,101 @@ func TestForeignEngines(t *testing.T) {
 			j.WantAllUndone(t)
 			wantUnchanged(t, config, before)
 		})
+	}
+}
+
+// besideHostile is a copy of a bundle whose rules have a scope that those of other policies lack, which ends Kyverno,
+// and with policies beside it of which Kyverno would have the API server judge what is in other namespaces, or in none:
+// the match conditions fail there.
+func besideHostile(t *testing.T, bundle string) string {
+	t.Helper()
+	const hostile = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: hostile-conditions}
+spec:
+  webhookConfiguration: {matchConditions: [{name: c, expression: "CONDITION"}]}
+  rules:
+    - name: r
+      match: {any: [{resources: {kinds: [Pod, kyverno.io/v1/ClusterPolicy], operations: [CREATE, DELETE]}}]}
+      validate: {failureAction: Enforce, message: "no", pattern: {metadata: {name: "!x"}}}
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: hostile-roles}
+spec:
+  rules:
+    - name: r
+      match: {any: [{resources: {kinds: [ConfigMap, ClusterRole]}}]}
+      validate:
+        failureAction: Enforce
+        cel: {generate: true, expressions: [{expression: "object.metadata.name != 'x'", message: "no"}]}
+---
+apiVersion: policies.kyverno.io/v1
+kind: MutatingPolicy
+metadata: {name: hostile-changes}
+spec:
+  matchConditions: [{name: c, expression: "CONDITION"}]
+  matchConstraints:
+    resourceRules: [{apiGroups: ["*"], apiVersions: [v1], operations: [CREATE], resources: [configmaps, clusterroles]}]
+  mutations:
+    - {patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{metadata: Object.metadata{}}"}}
+`
+	const condition = "request.?namespace.orValue('').startsWith('tare-') || object.metadata.labels['x'] == 'x'"
+	dir := t.TempDir()
+	err := os.CopyFS(dir, os.DirFS(bundle))
+	if strings.Contains(bundle, "kyverno") {
+		policies := filepath.Join(dir, "policies.yaml")
+		text, failed := os.ReadFile(policies)
+		scoped := strings.ReplaceAll(string(text), "resources: [pods]}", "resources: [pods], scope: Namespaced}")
+		err = errors.Join(err, failed, os.WriteFile(policies, []byte(scoped), 0o600),
+			os.WriteFile(filepath.Join(dir, "hostile.yaml"),
+				[]byte(strings.ReplaceAll(hostile, "CONDITION", condition)), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// wantRefusalFound has a policy of somebody else's refuse a pod in all namespaces but the run's, which the proof must
+// find, whoever refuses.
+func wantRefusalFound(t *testing.T, tg *target, with design.Treatment, config *rest.Config) {
+	t.Helper()
+	p := armOf(t, tg, with)
+	if err := tg.Enter(t.Context(), with); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.proveConfined(t.Context()); err != nil {
+		t.Error(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := engine.KyvernoCanary(false, "refuses", "", "none", "none")
+	o.SetKind("ClusterPolicy")
+	conditions := []any{map[string]any{
+		"name": "c", "expression": "request.namespace == '" + p.namespace + "' || object.metadata.labels['x'] == 'x'",
+	}}
+	err = unstructured.SetNestedSlice(o.Object, conditions, "spec", "webhookConfiguration", "matchConditions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := schema.GroupVersionResource{Group: "kyverno.io", Version: "v1", Resource: "clusterpolicies"}
+	if _, err := client.Resource(r).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "with the policies a pod as the measured one is refused in another namespace"
+	for begin := time.Now(); ; time.Sleep(pause) {
+		if err := p.proveConfined(t.Context()); err != nil && strings.Contains(err.Error(), want) {
+			break
+		} else if time.Since(begin) > settleWithin {
+			t.Fatalf("%v, want %s", err, want)
+		}
+	}
+	err = client.Resource(r).Delete(t.Context(), o.GetName(), metav1.DeleteOptions{})
+	if err = errors.Join(err, tg.Leave(t.Context(), with)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -284,7 +284,8 @@ spec: {policyName: fetches}
 const watchEvery = 50 * time.Millisecond
 
 // watchElsewhere asks all the while, as dry runs, for a pod in another namespace of a cluster that everything of
-// testdata/bundle, and most of the other bundles of testdata, objects to. end returns when it has ended.
+// testdata/bundle, and most of the other bundles of testdata, objects to, and for an object of no namespace. end
+// returns when it has ended.
 func watchElsewhere(t *testing.T, config *rest.Config) (asked *atomic.Int64, end func()) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(config)
@@ -318,6 +319,12 @@ func watchElsewhere(t *testing.T, config *rest.Config) (asked *atomic.Int64, end
 	}
 	spec, _ := pod.Object["spec"].(map[string]any)
 	spec["hostNetwork"], spec["hostPID"] = true, true
+	role := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "x"},
+	}}
+	roles := client.Resource(schema.GroupVersionResource{
+		Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles",
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	asked, ended := new(atomic.Int64), make(chan struct{})
 	go func() {
@@ -325,6 +332,9 @@ func watchElsewhere(t *testing.T, config *rest.Config) (asked *atomic.Int64, end
 		for ; ctx.Err() == nil; time.Sleep(watchEvery) {
 			options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 			is, err := in("pods").Namespace(elsewhere).Create(ctx, pod, options)
+			if err == nil {
+				_, err = roles.Create(ctx, role, options)
+			}
 			if err != nil && ctx.Err() == nil {
 				t.Errorf("elsewhere, request %d: %v", asked.Load(), err)
 				return

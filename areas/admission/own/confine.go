@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	admission "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/areas/admission/mechanism"
 )
@@ -61,6 +63,9 @@ func templateIn(s mechanism.Scope, o *unstructured.Unstructured) *unstructured.U
 	names["kind"] = kind
 	delete(names, "shortNames")
 	_ = unstructured.SetNestedMap(o.Object, names, "spec", "crd", "spec", "names") // it was read from there
+	for _, source := range sourcesInCEL(o) {
+		source["generateVAP"] = false // the API server would evaluate it for objects of no namespace, too
+	}
 	return o
 }
 
@@ -74,20 +79,82 @@ func (p *Policy) confinable() error {
 			return errors.New("a rule of it has no match block that could be narrowed")
 		}
 	}
-	switch {
+	switch reaches := reachesOthers(p.engine); {
 	case mutatesExisting(p.engine):
 		return errors.New("it changes what exists, and may change what is in other namespaces")
 	case isGeneratingPolicy(p.engine):
 		return errors.New("it generates objects, and may do so in other namespaces")
+	case reaches != "":
+		return errors.New(reaches)
 	}
-	if k := p.engine.GroupVersionKind(); !isConstraint(k) && !isMutator(k) {
-		return nil
+	parts := resourceRulesIn(p.engine)
+	if k := p.engine.GroupVersionKind(); isConstraint(k) || isMutator(k) {
+		parts = matchesOf(p.engine)
 	}
-	match, _, _ := unstructured.NestedMap(p.engine.Object, "spec", "match") // Gatekeeper reports what is no map
-	if match["scope"] == "Cluster" {
+	if slices.ContainsFunc(parts, func(part tree) bool { return part["scope"] == "Cluster" }) {
 		return errors.New("it is about objects that are in no namespace")
 	}
 	return nil
+}
+
+// reachesOthers says by what a policy of Kyverno's may have requests of others refused, however its rules are narrowed;
+// empty: by nothing. Kyverno puts match conditions into a webhook for other namespaces, too, and the API server refuses
+// a request for which one fails. A condition before them that excludes others would not help: all conditions have one
+// allowance, and a request for which that is spent is refused as well.
+func reachesOthers(o *unstructured.Unstructured) string {
+	if !isKyverno(o.GroupVersionKind()) {
+		return ""
+	}
+	spec, _ := o.Object["spec"].(tree)
+	webhook, _ := spec["webhookConfiguration"].(tree)
+	if spec["matchConditions"] != nil || webhook["matchConditions"] != nil {
+		return "it has match conditions, and where one fails the API server refuses requests in other namespaces"
+	}
+	for _, resources := range resourcesIn(o) {
+		for _, word := range words(resources["kinds"]) {
+			k, _ := kindOf(word)
+			if MayAsk(schema.GroupVersionKind{Group: strings.TrimPrefix(k.Group, "*"), Kind: k.Kind}) {
+				return "a rule of it is about " + word + ": if Kyverno did not answer, nobody could mend the cluster"
+			}
+		}
+	}
+	what := perhapsInNone(rulesOf(o))
+	if what != "" && slices.ContainsFunc(rulesIn(o), func(rule tree) bool {
+		validate, _ := rule["validate"].(tree)
+		return validate["cel"] != nil
+	}) {
+		return "the API server may evaluate it in Kyverno's place, and for objects that are in no namespace, too: " + what
+	}
+	return ""
+}
+
+// perhapsInNone is what rules are about that tare does not know to be in namespaces: "*", "nodes"; empty: nothing.
+func perhapsInNone(rules []admission.NamedRuleWithOperations) string {
+	for _, r := range rules { // each has one group and one resource
+		resource, _, _ := strings.Cut(r.Resources[0], "/")
+		if !slices.ContainsFunc(candidates(), func(c candidate) bool {
+			return c.resource == resource && (r.APIGroups[0] == "*" || r.APIGroups[0] == c.group)
+		}) {
+			return resource
+		}
+	}
+	return ""
+}
+
+// resourceRulesIn are the rules of a policy of Kyverno's in CEL by which the API server asks about objects. Kyverno
+// 1.18 and 1.19 end with a panic while two policies have rules that are equal but for a scope that one of them lacks,
+// as tare's do.
+func resourceRulesIn(o *unstructured.Unstructured) (out []tree) {
+	if !IsCEL(o) {
+		return nil
+	}
+	rules, _ := matchesOf(o)[0]["resourceRules"].([]any) // Kyverno reports what is no list
+	for _, r := range rules {
+		if rule, ok := r.(tree); ok {
+			out = append(out, rule)
+		}
+	}
+	return out
 }
 
 // changesOthers says what of a rule of Kyverno's changes objects other than that of the request; empty: nothing.
@@ -122,6 +189,9 @@ func (p *Policy) confine(o *unstructured.Unstructured, s mechanism.Scope) {
 		o.SetNamespace(s.Namespace)  // the engine evaluates a policy of a namespace there only
 		if k.Version == "v1alpha1" { // which policies of namespaces never had
 			o.SetAPIVersion(celGroup + "/v1beta1")
+		}
+		for _, rule := range resourceRulesIn(o) {
+			delete(rule, "scope")
 		}
 	case isConstraint(k), isMutator(k):
 		spec, _ := o.Object["spec"].(tree)
@@ -171,10 +241,10 @@ func matchBlocks(rule tree) (out []tree) {
 func Confined(o *unstructured.Unstructured, namespace string) bool {
 	only := []string{namespace}
 	switch k := o.GroupVersionKind(); {
-	case namespace == "":
+	case namespace == "", reachesOthers(o) != "":
 		return false
 	case isTemplate(k):
-		return true // effective only through a constraint
+		return !generates(o) // else effective only through a constraint, which its webhook narrows
 	case isConstraint(k), isMutator(k):
 		names, _, err := unstructured.NestedStringSlice(o.Object, "spec", "match", "namespaces")
 		scope, _, _ := unstructured.NestedString(o.Object, "spec", "match", "scope") // another is not confined
@@ -187,7 +257,8 @@ func Confined(o *unstructured.Unstructured, namespace string) bool {
 			return !ok || changesOthers(rule) != "" || !inside && !confinedMatch(rule["match"], only)
 		})
 	}
-	return o.GetNamespace() == namespace && !mutatesExisting(o) && !isGeneratingPolicy(o)
+	return o.GetNamespace() == namespace && !mutatesExisting(o) && !isGeneratingPolicy(o) &&
+		!slices.ContainsFunc(resourceRulesIn(o), func(rule tree) bool { return rule["scope"] != nil })
 }
 
 // confinedMatch reports whether each alternative of a rule's match block selects these namespaces only.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/areas/admission/mechanism"
 )
@@ -18,6 +20,19 @@ func mutating(name, more string) string {
 	return to.Replace(validatingPolicy) + more
 }
 
+// conditions are match conditions of a ClusterPolicy, and celTemplate is a template that Gatekeeper makes a
+// ValidatingAdmissionPolicy of.
+const (
+	conditions  = "{matchConditions: [{name: c, expression: 'true'}]}"
+	celTemplate = `apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: cel}
+spec:
+  crd: {spec: {names: {kind: Cel}}}
+  targets: [{target: admission.k8s.gatekeeper.sh, code: [{engine: K8sNativeValidation, source: {validations: []}}]}]
+`
+)
+
 // TestEnginesAreConfined: in a cluster that others use, everything that an engine evaluates is named for the run, and
 // acts in its namespace only.
 func TestEnginesAreConfined(t *testing.T) {
@@ -29,13 +44,23 @@ func TestEnginesAreConfined(t *testing.T) {
 				Replace(clusterPolicy),
 		"g.yaml": banTemplate + "---\n" + constraintOf("pods", `{kinds: [{apiGroups: [""], kinds: [Pod]}]}`) + "---\n" +
 			constraintOf("nodes", `{scope: Cluster}`),
+		"z.yaml": celTemplate + "---\n" + strings.Replace(constraintOf("in-cel", "{}"), "Ban", "Cel", 1),
 		"m.yaml": "apiVersion: mutations.gatekeeper.sh/v1\nkind: Assign\nmetadata: {name: assigns}\nspec: {}\n",
 		"changes.yaml": strings.NewReplacer("name: patterns", "name: changes", "validate: {message: no, deny: {}}",
 			"mutate: {targets: [{kind: Pod, namespace: production}]}").Replace(clusterPolicy) + "---\n" +
 			mutating("sets", "") + "---\n" + mutating("exists", "  evaluation: {mutateExisting: {enabled: true}}\n") +
 			"---\n" + mutating("targets", "  targetMatchConstraints: {resourceRules: []}\n") + "---\n" +
 			strings.NewReplacer("name: patterns", "name: generates", "validate: {message: no, deny: {}}",
-				"generate: {apiVersion: v1, kind: Secret}").Replace(clusterPolicy),
+				"generate: {apiVersion: v1, kind: Secret}").Replace(clusterPolicy) + "---\n" +
+			strings.NewReplacer("name: patterns", "name: conditions", "  rules:", "  webhookConfiguration: "+conditions+
+				"\n  rules:").Replace(clusterPolicy) + "---\n" +
+			mutating("conditions-in-cel", "  matchConditions: [{name: c, expression: 'true'}]\n") + "---\n" +
+			strings.NewReplacer("name: patterns", "name: all", "[Pod, apps/v1/StatefulSet]", "['*']").Replace(clusterPolicy) +
+			"---\n" + strings.NewReplacer("name: patterns", "name: policies", "[Pod, apps/v1/StatefulSet]",
+			"[kyverno.io/v1/ClusterPolicy]").Replace(clusterPolicy) + "---\n" +
+			strings.NewReplacer("name: patterns", "name: roles", "apps/v1/StatefulSet", "ClusterRole", "pattern: {spec: "+
+				`{=(hostNetwork): "false"}}`, "cel: {expressions: []}").Replace(clusterPolicy) + "---\n" +
+			strings.Replace(mutating("scope", ""), "resources: [services]", "resources: ['*'], scope: Cluster", 1),
 	})
 	in, err := s.Render(Where{Scope: foreign, Ours: true})
 	if err != nil {
@@ -54,8 +79,14 @@ func TestEnginesAreConfined(t *testing.T) {
 			t.Errorf("nobody knows where %s stands", o.GetName())
 		}
 	}
+	enforced := &unstructured.Unstructured{Object: tree{"status": tree{"byPod": []any{tree{"enforced": true}}}}}
+	enforced.SetGroupVersionKind(schema.GroupVersionKind{Group: ConstraintGroup, Version: "v1", Kind: "TareR10Cel"})
+	if ready, _ := in.Ready(enforced); !ready || in.MakesPolicies() || !in.TemplatesInCEL() {
+		t.Error("a template in CEL is made a policy of the API server's, which others notice")
+	}
 	want := []string{
-		"ConstraintTemplate /tarer10ban", "Assign /tare-r1-0.assigns", "NamespacedValidatingPolicy tare-r1-0/tare-r1-0.cel",
+		"ConstraintTemplate /tarer10ban", "ConstraintTemplate /tarer10cel", "Assign /tare-r1-0.assigns",
+		"NamespacedValidatingPolicy tare-r1-0/tare-r1-0.cel", "TareR10Cel /tare-r1-0.in-cel",
 		"Policy tare-r1-0/tare-r1-0.own", "ClusterPolicy /tare-r1-0.patterns", "TareR10Ban /tare-r1-0.pods",
 		"NamespacedMutatingPolicy tare-r1-0/tare-r1-0.sets",
 		"ClusterPolicy /tare-r1-0." + long[:46] + "-",
@@ -71,9 +102,24 @@ func TestEnginesAreConfined(t *testing.T) {
 		"exists":    "it changes what exists, and may change what is in other namespaces",
 		"targets":   "it changes what exists, and may change what is in other namespaces",
 		"generates": "a rule of it has generate, and may change what is in other namespaces",
+
+		"conditions": "it has match conditions, and where one fails the API server refuses requests in other namespaces",
+		"conditions-in-cel": "it has match conditions, and where one fails the API server refuses requests in other " +
+			"namespaces",
+		"all": "a rule of it is about *: if Kyverno did not answer, nobody could mend the cluster",
+		"policies": "a rule of it is about kyverno.io/v1/ClusterPolicy: if Kyverno did not answer, nobody could mend the " +
+			"cluster",
+		"roles": "the API server may evaluate it in Kyverno's place, and for objects that are in no namespace, too: " +
+			"clusterroles",
+		"scope": "it is about objects that are in no namespace",
 	}
 	if d := cmp.Diff(idle, in.Idle); d != "" {
 		t.Errorf("not in force (-want +got):\n%s", d)
+	}
+	_, err = read(t, map[string]string{"a.yaml": mutating("a", "  matchConditions: []\n")}).
+		Render(Where{Scope: foreign, Ours: true})
+	if err == nil || !strings.HasPrefix(err.Error(), "none of the 1 policies can be in force, such as a, since it has ") {
+		t.Errorf("a bundle of which everything is left out: %v", err)
 	}
 	if d := cmp.Diff([]string{"[tare-r1-0.pods] ", "with binding 'gatekeeper-tarer10ban-tare-r1-0.pods' denied"},
 		s.named("pods").Words(foreign)); d != "" {
@@ -96,10 +142,42 @@ func TestUnconfined(t *testing.T) {
 		return "apiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: p, namespace: '" + namespace + "'}\n" +
 			"spec: {rules: [{name: a, validate: {}}]}\n"
 	}
+	about := func(kinds, rest string) string {
+		return clusterPolicy("{rules: [{name: a, match: {any: [{resources: {namespaces: [tare-r1-0], kinds: " + kinds +
+			"}}]}, validate: {" + rest + "}}]}")
+	}
+	inCEL := func(spec string) string {
+		return "apiVersion: policies.kyverno.io/v1\nkind: NamespacedValidatingPolicy\nmetadata: {name: p, namespace: " + ns +
+			"}\nspec: {matchConstraints: {resourceRules: [" + spec + "}\n"
+	}
 	for name, c := range map[string]struct {
 		text     string
 		confined bool
 	}{
+		"match conditions": {
+			clusterPolicy("{webhookConfiguration: " + conditions + ", rules: [{name: a, match: " + here + "}]}"), false,
+		},
+		"match conditions of a policy of the namespace": {
+			strings.Replace(namespaced("kyverno.io/v1", "Policy", ns), "{rules", "{webhookConfiguration: "+conditions+", rules",
+				1), false,
+		},
+		"kinds":                          {about("['*/Ingress', Pod/exec]", ""), true},
+		"all kinds":                      {about("[Pod, '*']", ""), false},
+		"some kinds":                     {about("['Cluster*']", ""), false},
+		"policies":                       {about("[ClusterPolicy]", ""), false},
+		"constraints":                    {about("[constraints.gatekeeper.sh/*/Ban]", ""), false},
+		"webhooks of any group":          {about("['*/*/ValidatingWebhookConfiguration']", ""), false},
+		"kinds in no namespace":          {about("[ClusterRole]", ""), true},
+		"those in CEL":                   {about("[ClusterRole]", "cel: {}"), false},
+		"kinds in namespaces in CEL":     {about("[Pod, apps/v1/Deployment]", "cel: {}"), true},
+		"a kind of another group in CEL": {about("[config.openshift.io/v1/Ingress]", "cel: {}"), false},
+		"a ValidatingPolicy of it":       {inCEL("{resources: [pods]}]}"), true},
+		"one that ends Kyverno":          {inCEL("{resources: [pods]}, {scope: Namespaced}]}"), false},
+		"one with match conditions":      {inCEL("]}, matchConditions: []"), false},
+		"a template that makes a policy": {celTemplate, false},
+		"a template that makes no policy": {
+			strings.Replace(celTemplate, "{validations", "{generateVAP: false, validations", 1), true,
+		},
 		"each alternative":  {rule("match: {any: [" + here + "]}"), true},
 		"all of them":       {rule("match: {all: [" + everywhere + ", " + here + "]}"), true},
 		"directly":          {rule("match: " + here), true},

@@ -191,8 +191,8 @@ func (f *InForce) Ready(o *unstructured.Unstructured) (ready bool, says string) 
 	case isMutator(k):
 		return mutatorReady(o)
 	case isConstraint(k):
-		return constraintReady(o, slices.ContainsFunc(f.templates, func(t object) bool {
-			return KindIn(f.Scope, defines(t.Unstructured)) == k.Kind && generates(t.Unstructured)
+		return constraintReady(o, !f.Scope.Foreign && slices.ContainsFunc(f.templates, func(t object) bool {
+			return defines(t.Unstructured) == k.Kind && generates(t.Unstructured)
 		}))
 	}
 	return kyvernoReady(o)

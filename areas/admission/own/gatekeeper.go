@@ -179,19 +179,31 @@ func generates(template *unstructured.Unstructured) bool {
 	if !isTemplate(template.GroupVersionKind()) {
 		return false
 	}
-	targets, _, _ := unstructured.NestedSlice(template.Object, "spec", "targets")
+	return slices.ContainsFunc(sourcesInCEL(template), func(source tree) bool { return source["generateVAP"] != false })
+}
+
+// sourcesInCEL are the sources of a template that Gatekeeper may make a policy of the API server's of.
+func sourcesInCEL(template *unstructured.Unstructured) (out []tree) {
+	spec, _ := template.Object["spec"].(tree)
+	targets, _ := spec["targets"].([]any)
 	for _, t := range targets {
 		target, _ := t.(tree)
 		code, _ := target["code"].([]any)
 		for _, c := range code {
 			one, _ := c.(tree)
-			source, _ := one["source"].(tree)
-			if one["engine"] == "K8sNativeValidation" && source["generateVAP"] != false {
-				return true
+			if source, ok := one["source"].(tree); ok && one["engine"] == "K8sNativeValidation" {
+				out = append(out, source)
 			}
 		}
 	}
-	return false
+	return out
+}
+
+// TemplatesInCEL reports whether some of the templates are in CEL.
+func (f *InForce) TemplatesInCEL() bool {
+	return slices.ContainsFunc(f.Objects, func(o *unstructured.Unstructured) bool {
+		return isTemplate(o.GroupVersionKind()) && len(sourcesInCEL(o)) > 0
+	})
 }
 
 // MakesPolicies reports whether an engine makes policies of the API server's of some.

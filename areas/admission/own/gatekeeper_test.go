@@ -104,14 +104,7 @@ func TestConstraintsAreChecked(t *testing.T) {
 			}
 		})
 	}
-	cel := read(t, map[string]string{"a.yaml": `apiVersion: templates.gatekeeper.sh/v1
-kind: ConstraintTemplate
-metadata: {name: cel}
-spec:
-  crd: {spec: {names: {kind: Cel}}}
-  targets: [{target: admission.k8s.gatekeeper.sh, code: [{engine: K8sNativeValidation, source: {validations: []}}]}]
----
-` + banTemplate + "---\n" + constraintOf("a", "{}")})
+	cel := read(t, map[string]string{"a.yaml": celTemplate + "---\n" + banTemplate + "---\n" + constraintOf("a", "{}")})
 	in, err := cel.Render(Where{Scope: scope, Ours: true})
 	if err != nil {
 		t.Fatal(err)

@@ -93,6 +93,12 @@ func (s *Set) Render(w Where) (*InForce, error) {
 	asked := &labels{has: map[string]string{}, denied: map[string][]string{}}
 	bindings := s.chosen(w, out, asked)
 	if len(out.Policies) == 0 {
+		for i := range s.Policies {
+			if p := &s.Policies[i]; p.engine != nil { // it needs no binding
+				return nil, fmt.Errorf("none of the %d policies can be in force, such as %s, since %s", len(s.Policies), p.Name,
+					out.Idle[p.Name])
+			}
+		}
 		return nil, fmt.Errorf("none of the %d policies is bound, so that none is in force: add their bindings, or set "+
 			"bind_all: true", len(s.Policies))
 	}
