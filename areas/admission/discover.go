@@ -445,6 +445,7 @@ const askAbreast = 8
 func (p *arm) findProofs(ctx context.Context, f *finding) error {
 	f.proof, f.alone, f.refused, f.undecided = map[string]int{}, map[string]bool{}, map[int]bool{}, map[int]bool{}
 	f.changes, f.failures, f.unnamed = map[int]own.Changes{}, map[string]failure{}, failure{}
+	f.met = map[string][]int{}
 	unasked, err := p.unasked(ctx)
 	if err != nil {
 		return err
@@ -525,6 +526,10 @@ func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
 		failed := p.failures(f, i, a)
 		deniers := f.keepFailures(failed, p.named(p.denier(a)))
 		for _, name := range deniers {
+			f.meet(name, i)
+			for _, rule := range p.policies.own.Rules(name, a.said()) {
+				f.meet(own.RuleName(name, rule), i)
+			}
 			if _, ok := f.proof[name]; !ok || len(deniers) == 1 && !f.alone[name] {
 				f.proof[name] = i // one that nobody else denies says most
 				f.alone[name] = len(deniers) == 1
@@ -581,6 +586,7 @@ func (p *arm) countEach(ctx context.Context, f *finding, within map[string]int) 
 					return false
 				}
 				f.proof[name] = i
+				f.meet(name, i)
 				f.silent = append(f.silent, name)
 				return true
 			})
@@ -623,11 +629,12 @@ func (p *arm) otherDefinitions() (out []*unstructured.Unstructured) {
 // A finding is what a catalogue has shown of the policies of a bundle, by the user's names of them.
 type finding struct {
 	requests []own.Request
-	proof    map[string]int  // for each policy the index of a request to which it objects
-	alone    map[string]bool // whether its answer names no other policy
-	silent   []string        // policies whose proof no answer names: they warn, or others deny before them
-	untried  []string        // resources that who sets up may not create
-	refused  map[int]bool    // the requests that were admitted, or refused by these policies: whether they were refused
+	proof    map[string]int   // for each policy the index of a request to which it objects
+	alone    map[string]bool  // whether its answer names no other policy
+	met      map[string][]int // requests to which policies object, and their rules by own.RuleName, as far as answers say
+	silent   []string         // policies whose proof no answer names: they warn, or others deny before them
+	untried  []string         // resources that who sets up may not create
+	refused  map[int]bool     // the requests that were admitted, or refused by these policies: whether they were refused
 	// undecided are requests of which no answer shows what the policies decide, or whose answers differ.
 	undecided map[int]bool
 	// changes are what became of the objects of requests that were admitted, where that is known, and changed is a request
@@ -639,6 +646,9 @@ type finding struct {
 	failures map[string]failure // of policies that fail on requests
 	unnamed  failure            // requests that were refused in words that name no policy
 }
+
+// meet keeps that a policy, or a rule of one, objects to the i-th request.
+func (f *finding) meet(name string, i int) { f.met[name] = append(f.met[name], i) }
 
 // rulings are what the policies decided, and if changes is set, what they changed.
 func (f *finding) rulings(changes bool) (out []area.Ruling) {

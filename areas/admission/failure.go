@@ -84,6 +84,7 @@ func (p *arm) settleFailures(ctx context.Context, f *finding) error {
 		delete(f.failures, name)
 		if _, known := f.proof[name]; !known {
 			f.proof[name] = is.first
+			f.meet(name, is.first)
 		}
 	}
 	return nil

@@ -76,15 +76,17 @@ func (t *target) Rulings(ctx context.Context) (map[string]area.Rulings, error) {
 			}
 		}
 	}
+	for _, p := range compared {
+		if err := p.settle(ctx, differ); err != nil {
+			return nil, fmt.Errorf("ask %s again for what treatments decide differently: %w", p.spec.Bundle, err)
+		}
+	}
 	unasked, err := differences(compared)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]area.Rulings{}
 	for _, p := range compared {
-		if err := p.settle(ctx, differ); err != nil {
-			return nil, fmt.Errorf("ask %s again for what treatments decide differently: %w", p.spec.Bundle, err)
-		}
 		out[p.treatment.ID] = area.Rulings{Of: p.rulings(), Unasked: unasked[p.treatment.ID]}
 	}
 	return out, nil
@@ -110,9 +112,67 @@ func differences(among []*arm) (map[string][]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[p.treatment.ID] = is.Unasked(base)
+		out[p.treatment.ID] = is.Unasked(base, shownBoth(among[i], p))
 	}
 	return out, nil
+}
+
+// shownBoth says what requests have shown of policies of the base's, in comparison: they act under both, or what they
+// did under the base is not done under the other.
+func shownBoth(base, is *arm) own.Shown {
+	out := own.Shown{Policies: map[string]bool{}, Kinds: map[string]map[string]bool{}}
+	under := is.policies.finding.acting()
+	for name, of := range under {
+		out.Kinds[name] = kindsOf(of)
+	}
+	before, after := base.rulingsOf(), is.rulingsOf()
+	for name, requests := range base.policies.finding.acting() {
+		requests = slices.DeleteFunc(requests, func(r own.Request) bool {
+			was, is := before[r.Name], after[r.Name]
+			differ := was.Refused || was.Known && is.Known && !slices.Equal(was.Changes, is.Changes)
+			return is.Request == "" || is.Undecided || is.Refused || !differ
+		})
+		out.Policies[name] = len(under[name])+len(requests) > 0
+		out.Kinds[name] = kindsOf(append(requests, under[name]...))
+	}
+	for name := range base.policies.shown { // what generates is shown by no request alone
+		out.Policies[name] = out.Policies[name] || is.policies.shown[name] != ""
+	}
+	return out
+}
+
+// acting are the requests to which policies object, or whose objects they change, by their names, and those of rules.
+func (f *finding) acting() map[string][]own.Request {
+	out := map[string][]own.Request{}
+	for name, on := range f.met {
+		for _, i := range on {
+			out[name] = append(out[name], f.requests[i])
+		}
+	}
+	for name, i := range f.changed {
+		if !slices.Contains(f.together, name) {
+			out[name] = append(out[name], f.requests[i])
+		}
+	}
+	return out
+}
+
+// rulingsOf are the arm's rulings by their requests.
+func (p *arm) rulingsOf() map[string]area.Ruling {
+	out := map[string]area.Ruling{}
+	for _, r := range p.rulings() {
+		out[r.Request] = r
+	}
+	return out
+}
+
+// kindsOf are the kinds of requests, with their resources and groups.
+func kindsOf(requests []own.Request) map[string]bool {
+	out := map[string]bool{}
+	for _, r := range requests {
+		out[r.Kind], out[r.Resource], out[r.Group] = true, true, true
+	}
+	return out
 }
 
 // rulings are what the policies decided about the requests that all treatments are asked.

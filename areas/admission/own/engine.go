@@ -183,6 +183,26 @@ func (p *Policy) Words(s mechanism.Scope) []string {
 	return []string{"\n" + name + ":\n", "ValidatingAdmissionPolicy 'cpol-" + name + "'"}
 }
 
+// Rules are those of a policy's rules that a denial of Kyverno's names.
+func (f *InForce) Rules(policy, said string) (out []string) {
+	i := slices.IndexFunc(f.Policies, func(p *Policy) bool { return p.Name == policy })
+	if i < 0 {
+		return nil
+	}
+	_, said, _ = strings.Cut(said, "\n"+f.Policies[i].nameIn(f.Scope)+":\n")
+	for line := range strings.Lines(said) {
+		rest, of := strings.CutPrefix(line, "  ")
+		if !of {
+			break
+		}
+		if name, _, named := strings.Cut(rest, ": "); named && !strings.HasPrefix(name, " ") {
+			name = strings.TrimPrefix(name, "autogen-") // Kyverno makes rules about controllers of those about pods
+			out = append(out, strings.TrimPrefix(name, "cronjob-"))
+		}
+	}
+	return out
+}
+
 // Ready reports whether an object of an engine's says of itself that it is in force, and what it says if it is not.
 func (f *InForce) Ready(o *unstructured.Unstructured) (ready bool, says string) {
 	switch k := o.GroupVersionKind(); {

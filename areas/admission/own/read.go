@@ -42,6 +42,7 @@ type Set struct {
 	templates []object  // of Gatekeeper's, each of which defines a kind
 	// definitions are the CustomResourceDefinitions of parameters' kinds, and params the parameters.
 	definitions, params []*unstructured.Unstructured
+	configMaps          []*unstructured.Unstructured // those that policies of an engine's may read
 	// Left counts the objects that are not put in force, by kind: "Deployment": 3.
 	Left map[string]int
 	// Untaken are those of them that decide about requests, too: "ValidatingWebhookConfiguration a", each once.
@@ -326,8 +327,14 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 			custom[gvk.GroupKind()] = true
 		}
 	}
+	reading := slices.ContainsFunc(s.Policies, func(p Policy) bool {
+		return p.engine != nil && strings.Contains(strings.ToLower(p.at.text), "configmap")
+	})
 	for _, o := range others {
 		gk, defined := o.GroupVersionKind().GroupKind(), definedBy(o)
+		if gk.Group == "" && gk.Kind == "ConfigMap" && reading {
+			s.configMaps = append(s.configMaps, o)
+		}
 		switch {
 		case kinds[gk]:
 			s.params = append(s.params, o)

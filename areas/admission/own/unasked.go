@@ -6,27 +6,37 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // fields are those of a policy, a binding, a constraint or a rule that tare's requests do not try, by their paths in a
 // file. Requests create objects of common kinds in one namespace, as one user; selectors, lists of namespaces,
 // operations and subjects make no difference to them.
-type fields map[string]string
+type fields map[string]field
 
-// tried are the fields that requests try, or that only say something.
-var tried = map[string]bool{
-	"validations": true, "variables": true, "auditAnnotations": true, "mutations": true, "paramKind": true,
-	"parameters": true, "location": true, "context": true, "mutate": true, "generate": true, "message": true,
-	"messageExpression": true, "pattern": true, "anyPattern": true, "deny": true, "foreach": true, "cel": true,
-	"podSecurity": true, "assert": true, "manifests": true, "rego": true, "libs": true, "crd": true, "rules": true,
-	"target": true, "engine": true, "emitWarning": true, "reportProperties": true,
+// A field is a topic, and what is said of it.
+type field struct {
+	topic int
+	text  string
 }
 
-// untried are fields that are compared as a whole, in the words for what they say.
-var untried = []struct {
+// tells are the fields that only tell something; rules are parts of their own.
+var tells = []string{"message", "messageExpression", "auditAnnotations", "emitWarning", "reportProperties", "rules"}
+
+// opened are the fields in whose values others are looked for, although requests try most of them.
+var opened = []string{
+	"validations", "expressions", "mutate", "generate", "foreach", "context", "cel", "targets", "paramRef",
+}
+
+// A topic is what fields say.
+type topic struct {
 	what   string
 	fields []string
-}{
+}
+
+// topics are what fields say, in the words for it. Their values are compared as a whole.
+var topics = []topic{
 	{"which namespaces policies are about", []string{"namespaceSelector", "namespaces", "excludedNamespaces"}},
 	{"which operations policies are about", []string{"operations"}},
 	{"which objects policies are about", []string{
@@ -43,7 +53,65 @@ var untried = []struct {
 		"validationFailureAction", "validationFailureActionOverrides",
 	}},
 	{"when policies are evaluated", []string{"background", "admission", "evaluation", "skipBackgroundRequests"}},
-	{"what else policies say of their requests", nil},
+	reads: {"what policies read beside the request", []string{
+		"paramKind", "paramRef", "configMap", "apiCall", "globalReference", "imageRegistry", "clone", "cloneList",
+	}},
+	// Of a policy that requests show these are left to them.
+	tried: {"what policies decide that requests do not show in force", []string{
+		"validations", "expressions", "variables", "mutations", "parameters", "location", "context", "mutate", "generate",
+		"pattern", "anyPattern", "deny", "foreach", "cel", "podSecurity", "assert", "manifests", "rego", "libs", "crd",
+		"target", "engine",
+	}},
+	other: {"what else policies say of their requests", nil},
+}
+
+// The topics of which others may be part, and the others.
+const (
+	reads = iota + 7
+	tried
+	other
+)
+
+// A Shown says what requests have shown of policies under two sets of them.
+type Shown struct {
+	Policies map[string]bool // by their names; rules by RuleName
+	// Kinds are the kinds of the objects of these requests, with their resources and groups.
+	Kinds map[string]map[string]bool
+	base  *Set
+}
+
+// RuleName is what a rule of a policy is called by.
+func RuleName(policy, rule string) string { return policy + "/" + rule }
+
+// of is what is shown of a policy, or of a rule of it: of a rule that changes or makes objects, or is alone, what is of
+// the policy.
+func (s Shown) of(policy string, rule any) shown {
+	name := policy
+	if p := s.base.named(policy); p != nil && p.engine != nil {
+		rules := rulesIn(p.engine)
+		if is := slices.IndexFunc(rules, func(r tree) bool { return r["name"] == rule }); is >= 0 && len(rules) > 1 &&
+			rules[is]["validate"] != nil {
+			name = RuleName(policy, fmt.Sprint(rule))
+		}
+	}
+	return shown{s.Policies[name], s.Kinds[name]}
+}
+
+// all is that of all policies of a sort, if there are any.
+func (s Shown) all(sort func(p *Policy) bool) shown {
+	n, acts := 0, true
+	for i := range s.base.Policies {
+		if p := &s.base.Policies[i]; sort(p) {
+			n, acts = n+1, acts && s.Policies[p.Name]
+		}
+	}
+	return shown{acts: acts && n > 0}
+}
+
+// shown is what is shown of one.
+type shown struct {
+	acts  bool
+	kinds map[string]bool
 }
 
 // usual is what fields mean that are not there, or empty.
@@ -52,55 +120,54 @@ var usual = map[string]string{
 	"background": "true", "admission": "true", "validationFailureAction": `"Audit"`,
 }
 
-// whatOf is the index in untried of what a field says.
-func whatOf(path string) int {
-	for i, u := range untried {
-		if slices.Contains(u.fields, fieldOf(path)) {
-			return i
-		}
+// topicOf is what a field says that is part of one with another topic.
+func topicOf(name string, in int) int {
+	topic := slices.IndexFunc(topics[:other], func(t topic) bool { return slices.Contains(t.fields, name) })
+	switch {
+	case in == other && topic < 0:
+		return other
+	case in == other, topic == reads, name == "preconditions", name == "parameterNotFoundAction":
+		return topic
 	}
-	return len(untried) - 1
+	return in
 }
 
-func fieldOf(path string) string { return path[strings.LastIndex(path, ".")+1:] }
-
-// add adds what stands at a path.
-func (p fields) add(path string, value any) {
-	field := fieldOf(path)
+// add adds what stands at a path in a field.
+func (p fields) add(of shown, in int, path, name string, value any) {
+	topic := topicOf(name, in)
 	list, isList := value.([]any)
-	fields, isMap := value.(tree)
-	whole := whatOf(path) < len(untried)-1 || isList && len(words(value)) == len(list)
+	members, isMap := value.(tree)
+	parts := topic == other || slices.Contains(opened, name)
 	switch {
-	case isMap && !whole:
-		for name, in := range fields {
-			if !tried[name] {
-				p.add(strings.TrimPrefix(path+"."+name, "."), in)
+	case isMap && parts:
+		for key, member := range members {
+			if !slices.Contains(tells, key) {
+				p.add(of, topic, strings.TrimPrefix(path+"."+key, "."), key, member)
 			}
 		}
-	case isList && !whole:
-		for i, in := range list {
-			p.add(fmt.Sprintf("%s[%d]", path, i), in)
+	case isList && parts && len(words(value)) < len(list):
+		for i, item := range list {
+			p.add(of, in, fmt.Sprintf("%s[%d]", path, i), name, item)
 		}
+	case topic == tried && of.acts:
 	default:
-		text, err := json.Marshal(sorted(untriedWords(field, value)))
-		if err == nil && !slices.Contains([]string{"null", "{}", "[]", `""`, usual[field]}, string(text)) {
-			p[path] = string(text)
+		text, err := json.Marshal(sorted(of.unmet(name, value)))
+		if err == nil && !slices.Contains([]string{"null", "{}", "[]", `""`, usual[name]}, string(text)) {
+			p[path] = field{topic, string(text)}
 		}
 	}
 }
 
-// untriedWords leaves the kinds out of a list of them that requests create.
-func untriedWords(field string, value any) any {
+// unmet leaves those out of a list of kinds of which requests show the policy.
+func (s shown) unmet(name string, value any) any {
 	list, isList := value.([]any)
-	if !isList || !slices.Contains([]string{"kinds", "resources", "apiGroups", "groups"}, field) {
+	if !isList || !slices.Contains([]string{"kinds", "resources", "apiGroups", "groups"}, name) {
 		return value
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(word any) bool {
 		text, _ := word.(string)
 		k, sub := kindOf(text)
-		return sub == "" && slices.ContainsFunc(candidates(), func(c candidate) bool {
-			return k.Kind == c.kind || k.Kind == c.resource || k.Kind == c.group
-		})
+		return sub == "" && s.kinds[k.Kind]
 	})
 }
 
@@ -137,43 +204,101 @@ func (s *Set) takes(o object) bool {
 	return k.Group == group && slices.Contains(takenKinds, k.Kind) || EngineOf(o.Unstructured) != ""
 }
 
-// parts are those of the set, by their names, and the objects that decide about requests and that are left aside.
-func (s *Set) parts() (parts, aside map[string]fields) {
-	parts, aside = map[string]fields{}, map[string]fields{}
-	for _, o := range s.deciding {
-		name := o.GetName()
-		if o.GetNamespace() != "" {
-			name = o.GetNamespace() + "/" + name
+// contents are those of objects, by their names: several may have one.
+type contents map[string][]string
+
+// add adds an object: its labels, and what it holds if that is compared.
+func (c contents) add(o *unstructured.Unstructured, whole bool) {
+	is := tree{"labels": o.GetLabels()}
+	if whole {
+		maps.Copy(is, bare(o).Object)
+		delete(is, "metadata")
+	}
+	text, _ := json.Marshal(is) // it was decoded from JSON
+	name := nameOf(o)
+	c[name] = append(c[name], string(text))
+	slices.Sort(c[name])
+}
+
+// differing are the names of the objects that differ from others, or that others have not.
+func (c contents) differing(from contents) (out []string) {
+	all := maps.Clone(from)
+	maps.Copy(all, c)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !slices.Equal(c[name], from[name]) {
+			out = append(out, name)
 		}
-		name = o.GetKind() + " " + name
+	}
+	return out
+}
+
+func nameOf(o *unstructured.Unstructured) string {
+	if o.GetNamespace() != "" {
+		return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+	}
+	return o.GetKind() + " " + o.GetName()
+}
+
+// parts are those of the set, by their names, and the objects that decide about requests and that are left aside.
+func (s *Set) parts(by Shown) (parts map[string]fields, aside contents) {
+	parts, aside = map[string]fields{}, contents{}
+	for _, o := range s.deciding {
+		name := nameOf(o.Unstructured)
 		if !s.takes(o) {
-			whole := bare(o.Unstructured).Object
-			delete(whole, "metadata")
-			text, _ := json.Marshal(whole) // it was decoded from JSON
-			aside[name] = fields{"": string(text)}
+			aside.add(o.Unstructured, true)
 			continue
 		}
 		all := fields{}
-		all.add("spec", o.Object["spec"])
+		all.add(by.actor(o), other, "spec", "spec", o.Object["spec"])
 		if len(all) > 0 || !isTemplate(o.GroupVersionKind()) { // a template acts by its constraints
 			parts[name] = all
 		}
 		for _, rule := range rulesIn(o.Unstructured) {
 			of := fields{}
-			of.add("", rule)
+			of.add(by.of(o.GetName(), rule["name"]), other, "", "", rule)
 			parts[fmt.Sprintf("%s (rule %v)", name, rule["name"])] = of
 		}
 	}
 	return parts, aside
 }
 
+// actor is what is shown of the policy that an object is, or acts for: of a template, what is of all its constraints.
+func (s Shown) actor(o object) shown {
+	switch policy, bound, _ := unstructured.NestedString(o.Object, "spec", "policyName"); {
+	case isTemplate(o.GroupVersionKind()):
+		return s.all(func(p *Policy) bool { return p.kind() == defines(o.Unstructured) })
+	case bound:
+		return s.of(policy, nil)
+	}
+	return s.of(o.GetName(), nil)
+}
+
+// read are the parameters of the set's policies, and the ConfigMaps that others may read, which are not put in force.
+// What stands in parameters of policies that requests show is left to these.
+func (s *Set) read(by Shown) contents {
+	out := contents{}
+	for _, o := range s.params {
+		whole := !by.all(func(p *Policy) bool {
+			k, ok := p.paramKind()
+			return ok && k.GroupKind() == o.GroupVersionKind().GroupKind()
+		}).acts
+		out.add(o, whole)
+	}
+	for _, o := range s.configMaps {
+		out.add(o, true)
+	}
+	return out
+}
+
 // Unasked says in what a set differs from a base where tare's requests do not show what that permits: in what decides
-// which requests its policies are about, and what becomes of them, and in policies that the base alone has.
-func (s *Set) Unasked(base *Set) (out []string) {
-	parts, aside := s.parts()
-	were, wereAside := base.parts()
-	differ := make([][]string, len(untried))
-	var missing, left []string
+// which requests its policies are about, and what becomes of them, in what no request shows of either, and in policies
+// that the base alone has.
+func (s *Set) Unasked(base *Set, by Shown) (out []string) {
+	by.base = base
+	parts, aside := s.parts(by)
+	were, wereAside := base.parts(by)
+	differ := make([][]string, len(topics))
+	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(were)) {
 		is, ok := parts[name]
 		if !ok {
@@ -186,17 +311,7 @@ func (s *Set) Unasked(base *Set) (out []string) {
 			}
 		}
 	}
-	for name, was := range wereAside {
-		if !maps.Equal(aside[name], was) {
-			left = append(left, name)
-		}
-	}
-	for name := range aside {
-		if wereAside[name] == nil {
-			left = append(left, name)
-		}
-	}
-	slices.Sort(left)
+	differ[reads] = append(differ[reads], s.read(by).differing(base.read(by))...)
 	say := func(what string, names []string) {
 		if len(names) > 0 {
 			out = append(out, what+", and tare's requests do not show what that permits: "+strings.Join(names, ", "))
@@ -204,20 +319,20 @@ func (s *Set) Unasked(base *Set) (out []string) {
 	}
 	say("policies of the baseline's are missing", missing)
 	for i, names := range differ {
-		say(untried[i].what+" differs", names)
+		say(topics[i].what+" differs", names)
 	}
-	say("what tare leaves aside differs", left)
+	say("what tare leaves aside differs", aside.differing(wereAside))
 	return out
 }
 
-// differing are the paths of the fields that differ from others, by what they say, as untried has it.
+// differing are the paths of the fields that differ from others, by what they say, as topics has it.
 func (p fields) differing(from fields) [][]string {
-	out := make([][]string, len(untried))
+	out := make([][]string, len(topics))
 	all := maps.Clone(from)
 	maps.Copy(all, p)
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		if p[path] != from[path] {
-			out[whatOf(path)] = append(out[whatOf(path)], path)
+			out[all[path].topic] = append(out[all[path].topic], path)
 		}
 	}
 	return out

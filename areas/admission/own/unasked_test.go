@@ -67,11 +67,28 @@ metadata: {name: e, namespace: team}
 spec: {exceptions: [{policyName: k, ruleNames: [a]}]}
 `
 
+// shownAll is shown of guarding by requests for two kinds.
+func shownAll() Shown {
+	out := Shown{Policies: map[string]bool{}, Kinds: map[string]map[string]bool{}}
+	for _, name := range []string{"p", "k", RuleName("k", "a"), RuleName("k", "z"), "c"} {
+		out.Policies[name] = true
+		out.Kinds[name] = map[string]bool{
+			"Pod": true, "pods": true, "": true, "Deployment": true, "deployments": true, "apps": true, "Service": true,
+		}
+	}
+	return out
+}
+
+// unasked is what is said, without what each sentence has.
+func unasked(is, base *Set, by Shown) string {
+	const each = ", and tare's requests do not show what that permits"
+	return strings.ReplaceAll(strings.Join(is.Unasked(base, by), "\n"), each, "")
+}
+
 // TestUnasked: a change that tare's requests do not show is named with its place in the policy, before the policy was
 // narrowed; what requests try is left to them, and what means the same is no change.
 func TestUnasked(t *testing.T) {
 	const (
-		suffix  = ", and tare's requests do not show what that permits"
 		policy  = "ValidatingAdmissionPolicy p (spec."
 		binding = "ValidatingAdmissionPolicyBinding b (spec."
 		rule    = "ClusterPolicy k (rule a) ("
@@ -159,8 +176,7 @@ func TestUnasked(t *testing.T) {
 			}
 			base := read(t, map[string]string{"a.yaml": guarding})
 			is := read(t, map[string]string{"b.yaml": strings.Replace(guarding, c.was, c.is, 1)})
-			got := strings.Join(is.Unasked(base), "\n")
-			if d := cmp.Diff(c.want, strings.Replace(got, suffix, "", 1)); d != "" {
+			if d := cmp.Diff(c.want, unasked(is, base, shownAll())); d != "" {
 				t.Errorf("differences (-want +got):\n%s", d)
 			}
 		})
@@ -172,12 +188,12 @@ func TestUnasked(t *testing.T) {
 func TestUnaskedPolicies(t *testing.T) {
 	base := read(t, map[string]string{"a.yaml": guarding})
 	more := strings.Replace(clusterPolicy, "patterns", "more", 1)
-	if got := read(t, map[string]string{"a.yaml": guarding, "more.yaml": more}).Unasked(base); got != nil {
+	if got := read(t, map[string]string{"a.yaml": guarding, "more.yaml": more}).Unasked(base, shownAll()); got != nil {
 		t.Errorf("a policy more: %q", got)
 	}
 	const context = "    context: [{name: i, imageRegistry: {reference: x}}]\n"
 	reaching := strings.Replace(guarding, "  - name: z\n", "  - name: z\n"+context, 1)
-	got := read(t, map[string]string{"a.yaml": reaching}).Unasked(base)
+	got := read(t, map[string]string{"a.yaml": reaching}).Unasked(base, shownAll())
 	want := []string{
 		"policies of the baseline's are missing, and tare's requests do not show what that permits: ClusterPolicy k, " +
 			"ClusterPolicy k (rule a), ClusterPolicy k (rule z)",
@@ -185,5 +201,145 @@ func TestUnaskedPolicies(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("a policy that asks a registry (-want +got):\n%s", d)
+	}
+}
+
+// TestUnaskedOfWhatIsNotShown: what no request shows of a policy, of a rule or of a kind is compared as it stands, too.
+func TestUnaskedOfWhatIsNotShown(t *testing.T) {
+	const (
+		decide = "what policies decide that requests do not show in force differs: "
+		kinds  = "what else policies say of their requests differs: "
+		policy = "ValidatingAdmissionPolicy p (spec."
+		rule   = "ClusterPolicy k (rule z) ("
+	)
+	for name, c := range map[string]struct{ without, was, is, want string }{
+		"a validation": {"p", "'true'", "'false'", decide + "" + policy + "validations[0].expression)"},
+		"its message":  {"p", "message: never}]", "message: other}]", ""},
+		"a rule":       {"k/z", "ClusterIP", "NodePort", decide + "" + rule + "validate.pattern)"},
+		"another rule": {"k/a", "ClusterIP", "NodePort", ""},
+		"a constraint": {"c", "{x: 1}", "{x: 2}", decide + "Ban c (spec.parameters)"},
+		"a template":   {"c", "package ban", "package b", decide + "ConstraintTemplate ban (spec.targets[0].rego)"},
+		"a kind": {
+			"p", "resources: [pods, ", "resources: [services, ",
+			kinds + "" + policy + "matchConstraints.resourceRules[0].resources)",
+		},
+		"a kind of a rule": {"k/z", "[Service]", "[Secret]", kinds + "" + rule + "match.any[0].resources.kinds)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			by := shownAll()
+			delete(by.Policies, c.without)
+			delete(by.Kinds, c.without)
+			base := read(t, map[string]string{"a.yaml": guarding})
+			is := read(t, map[string]string{"a.yaml": strings.Replace(guarding, c.was, c.is, 1)})
+			if d := cmp.Diff(c.want, unasked(is, base, by)); d != "" {
+				t.Errorf("differences (-want +got):\n%s", d)
+			}
+			if got := base.Unasked(base, Shown{}); got != nil {
+				t.Errorf("of equal ones differs %q", got)
+			}
+		})
+	}
+}
+
+// reading is a bundle whose policies read other objects.
+const reading = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec: {paramKind: {apiVersion: x.example/v1, kind: Limits}, validations: [{expression: 'true'}]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: b}
+spec: {policyName: p, validationActions: [Deny], paramRef: {name: limits, parameterNotFoundAction: Allow}}
+---
+apiVersion: x.example/v1
+kind: Limits
+metadata: {name: limits, namespace: prod, labels: {of: p}}
+data: {most: '3'}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: prod}
+data: {allowed: a}
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: k}
+spec:
+  rules:
+  - name: a
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    context:
+    - {name: c, configMap: {name: settings, namespace: prod}}
+    - {name: v, variable: {value: 1}}
+    validate:
+      failureAction: Enforce
+      foreach:
+      - list: request.object.spec.containers
+        preconditions: {all: [{key: '{{ element.name }}', operator: NotEquals, value: istio}]}
+        foreach: [{list: element.ports, context: [{name: d, apiCall: {urlPath: /api/v1/namespaces/x}}], deny: {}}]
+---
+apiVersion: kyverno.io/v2
+kind: PolicyException
+metadata: {name: e, namespace: team}
+spec: {exceptions: [{policyName: k, ruleNames: [a]}]}
+`
+
+// TestUnaskedReads: where policies look beside the request is compared, and so are conditions of a part of a rule. What
+// stands in parameters is left to requests, if these show the policies.
+func TestUnaskedReads(t *testing.T) {
+	const (
+		reads  = "what policies read beside the request differs: "
+		rule   = "ClusterPolicy k (rule a) ("
+		within = "validate.foreach[0].foreach[0]."
+	)
+	for name, c := range map[string]struct{ was, is, want, unshown string }{
+		"a parameter's namespace": {
+			"namespace: prod, labels", "namespace: dev, labels", reads + "Limits dev/limits, Limits prod/limits", "",
+		},
+		"its labels":                 {"{of: p}", "{of: q}", reads + "Limits prod/limits", ""},
+		"its value":                  {"'3'", "'9'", "", reads + "Limits prod/limits"},
+		"a ConfigMap of an engine's": {"allowed: a", "allowed: '*'", reads + "ConfigMap prod/settings", ""},
+		"its reference": {"{name: limits, parameter", "{name: most, parameter", reads +
+			"ValidatingAdmissionPolicyBinding b (spec.paramRef.name)", ""},
+		"no parameter": {
+			"Action: Allow", "Action: Deny", "what becomes of requests that policies cannot decide differs: " +
+				"ValidatingAdmissionPolicyBinding b (spec.paramRef.parameterNotFoundAction)", "",
+		},
+		"a source": {
+			"settings, namespace: prod}}", "settings, namespace: dev}}", reads + rule + "context[0].configMap)", "",
+		},
+		"a source within":    {"spaces/x", "spaces/y", reads + rule + within + "context[0].apiCall)", ""},
+		"a variable":         {"value: 1}", "value: 2}", "", ""},
+		"a name of a source": {"{name: c,", "{name: z,", "", ""},
+		"a condition within": {
+			"value: istio", "value: '*'", "whose requests policies are about, or under which conditions, differs: " + rule +
+				"validate.foreach[0].preconditions)", "",
+		},
+		"another list": {"spec.containers", "spec.initContainers", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			by := shownAll()
+			base := read(t, map[string]string{"a.yaml": reading})
+			is := read(t, map[string]string{"a.yaml": strings.Replace(reading, c.was, c.is, 1)})
+			if d := cmp.Diff(c.want, unasked(is, base, by)); d != "" {
+				t.Errorf("differences (-want +got):\n%s", d)
+			}
+			delete(by.Policies, "p")
+			if got := unasked(is, base, by); c.unshown != "" && got != c.unshown {
+				t.Errorf("of a policy that is not shown differs %q, want %q", got, c.unshown)
+			}
+		})
+	}
+}
+
+// TestUnaskedExceptions: of two that have one name, in two groups, both are compared.
+func TestUnaskedExceptions(t *testing.T) {
+	other := strings.Replace(reading[strings.LastIndex(reading, "---\n")+4:], "kyverno.io/v2", "policies.kyverno.io/v1", 1)
+	base := read(t, map[string]string{"a.yaml": strings.Replace(reading, "kyverno.io/v2", "policies.kyverno.io/v1", 1)})
+	is := read(t, map[string]string{"a.yaml": reading, "z.yaml": other})
+	const want = "what tare leaves aside differs: PolicyException team/e"
+	if d := cmp.Diff(want, unasked(is, base, shownAll())); d != "" {
+		t.Errorf("an exception more (-want +got):\n%s", d)
 	}
 }
