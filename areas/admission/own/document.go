@@ -34,8 +34,8 @@ func documents(file, text string) (out []document) {
 	var b strings.Builder
 	for one := range strings.Lines(text) {
 		line++
-		if rest, ok := strings.CutPrefix(one, "---"); ok && strings.TrimLeft(rest, " \t\r\n") == "" ||
-			strings.HasPrefix(one, "--- ") {
+		rest, ok := strings.CutPrefix(one, "---")
+		if rest = strings.TrimSpace(rest); ok && (rest == "" || rest[0] == '#' || one[len("---")] == ' ') {
 			d.text = b.String()
 			out = append(out, d)
 			b.Reset()
@@ -78,12 +78,17 @@ var lineOf = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:u
 const keyTwice = "already set in map"
 
 // objects decodes the document as kubectl does: of a key that stands twice the last value counts. What is no Kubernetes
-// object is left aside, and so is what is no YAML, such as a template, unless it speaks of policies.
+// object is left aside, and so is what is no YAML, such as a template, unless it speaks of policies. What kubectl reads
+// and tare does not is refused.
 func (d document) objects() ([]object, error) {
-	content, err := []byte(nil), d.checkAliases()
-	if err == nil {
-		content, err = yaml.YAMLToJSONStrict([]byte(d.text))
+	if err := d.checkAliases(); err != nil {
+		return nil, d.errorf("%w", err)
 	}
+	var first, second tree
+	if in := json.NewDecoder(strings.NewReader(d.text)); in.Decode(&first) == nil && in.Decode(&second) == nil {
+		return nil, d.errorf("several objects in JSON, one after the other: make them a list")
+	}
+	content, err := yaml.YAMLToJSONStrict([]byte(d.text))
 	var repeated string
 	if err != nil && strings.Contains(err.Error(), keyTwice) {
 		repeated = d.parserSays(err)

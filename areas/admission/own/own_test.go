@@ -66,7 +66,7 @@ var scope = mechanism.Scope{Run: "run", Namespace: "tare-run-0"}
 // TestReadFindsPoliciesAmongOthers: what is no policy is left aside, wherever it stands.
 func TestReadFindsPoliciesAmongOthers(t *testing.T) {
 	s := read(t, map[string]string{
-		"deep/er/p.yaml":          "# a comment\n---\n" + policy("p", isTrue) + "---\n" + binding,
+		"deep/er/p.yaml":          "# a comment\n---\n" + policy("p", isTrue) + "---# b\n" + binding,
 		"q.json":                  `{"apiVersion":"v1","kind":"List","items":[` + `{"apiVersion":"admissionregistration.k8s.io/v1beta1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"q"},"spec":{"validations":[{"expression":"true"}]}}]}`,
 		"app.yaml":                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app}\n",
 		"tests.json":              "[1, 2]",
@@ -120,6 +120,14 @@ func TestReadRefuses(t *testing.T) {
 		"a broken policy of Kyverno's, in JSON": {
 			map[string]string{"a.yaml": policy("p", isTrue), "b.json": `{"apiVersion": "policies.kyverno.io/v1", "kind"}`},
 			"b.json:",
+		},
+		"aliases of what could be a policy": {
+			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": "{kind: PolicyException, apiVersion: kyverno.io/v2, " +
+				strings.ReplaceAll(strings.TrimSuffix(bomb, "\n"), "\n", ", ") + "}"}, "b.yaml:1: its aliases stand for more",
+		},
+		"objects in JSON one after the other": {
+			map[string]string{"a.yaml": policy("p", isTrue), "b.json": `{"kind": "PolicyException"} {"kind": "Pod"}`},
+			"b.json:1: several objects in JSON",
 		},
 		"no kind": {
 			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": "apiVersion: kyverno.io/v1\nknd: ClusterPolicy\n"},
