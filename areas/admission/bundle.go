@@ -238,11 +238,6 @@ func (p *arm) bundleCopy() string {
 	return fmt.Sprintf("policies-%d%s", p.index, own.Ext(p.spec.Bundle))
 }
 
-// copied reads this copy.
-func (p *arm) copied() (*own.Set, error) {
-	return own.Read(filepath.Join(p.env.Dir, p.bundleCopy()), p.spec.Network)
-}
-
 // withBundle takes the user's own policies in place of rendered ones. It copies them into the record, and reads the
 // copy.
 func (p *arm) withBundle(ctx context.Context) error {
@@ -250,8 +245,11 @@ func (p *arm) withBundle(ctx context.Context) error {
 	if err := own.Copy(p.env.Dir, p.bundleCopy(), p.spec.Bundle); err != nil {
 		return err
 	}
-	set, err := p.copied()
+	set, err := own.Read(filepath.Join(p.env.Dir, p.bundleCopy()), p.spec.Network)
 	if err != nil {
+		return err
+	}
+	if x.filed, err = own.Read(p.spec.Bundle, p.spec.Network); err != nil {
 		return err
 	}
 	where := own.Where{Scope: p.scope(), BindAll: p.spec.BindAll, Ours: !p.foreign, Makes: p.spec.ParamKinds}

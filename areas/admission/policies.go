@@ -30,6 +30,7 @@ type policies struct {
 	after    mechanism.Rendered        // of manifests: objects to create after their removal
 	wide     []string                  // of manifests: objects that may act outside the namespace
 	own      *own.InForce              // the user's own policies; nil: the treatment has none
+	filed    *own.Set                  // all of the bundle, as it stands in the user's files
 	shown    map[string]string         // for each of them that has a proof, the request to which it objects
 	parts    []mechanism.Proof         // the proof, in parts of one request each
 	next     int                       // how many parts blocks have tried

@@ -81,7 +81,8 @@ func TestSamplesAreToldApart(t *testing.T) {
 }
 
 // TestEachBundleHasTheKindsOfAll: a change that drops the only policy about a kind does not drop the kind, and all
-// treatments are asked about what any policy is about, in force or not; what the change lacks is named.
+// treatments are asked about what any policy is about, in force or not; what the change lacks is named, and so is what
+// it hides.
 func TestEachBundleHasTheKindsOfAll(t *testing.T) {
 	const pods = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: NAME}\nspec: {rules: [{name: r, " +
 		"match: {any: [{resources: {kinds: [KIND]}}]}, validate: {message: no, deny: {}}}]}\n"
@@ -92,13 +93,22 @@ func TestEachBundleHasTheKindsOfAll(t *testing.T) {
 	dir := t.TempDir()
 	env := testEnv(t)
 	for _, bundle := range []string{"main", "pr"} {
-		at := filepath.Join(dir, bundle+".yaml")
+		at := filepath.Join(dir, bundle)
 		text := about("a", "Pod") + "---\n" + unbound
 		if bundle == "main" {
 			text = about("a", "Pod") + "---\n" + about("b", "delivery.example.com/v2/Release")
 		}
-		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+		files := map[string]string{"p.yaml": text}
+		if bundle == "pr" {
+			files[".z.yaml"] = "apiVersion: kyverno.io/v2\nkind: PolicyException\nmetadata: {name: e}\n"
+		}
+		if err := os.Mkdir(at, 0o700); err != nil {
 			t.Fatal(err)
+		}
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		env.Treatments = append(env.Treatments, treatment("bundle", at))
 	}
@@ -131,10 +141,11 @@ func TestEachBundleHasTheKindsOfAll(t *testing.T) {
 			t.Errorf("%s: asked about (-want +got):\n%s", p.spec.Bundle, d)
 		}
 	}
-	all, err := differences(arms)
+	all := differences(arms)
 	of := all[arms[1].treatment.ID]
-	if err != nil || len(of) != 1 || !strings.HasSuffix(of[0], "permits: ClusterPolicy b, ClusterPolicy b (rule r)") {
-		t.Errorf("differences %q, %v", of, err)
+	if len(of) != 2 || !strings.HasSuffix(of[0], "permits: ClusterPolicy b, ClusterPolicy b (rule r)") ||
+		!strings.HasSuffix(of[1], "permits: PolicyException e") {
+		t.Errorf("differences %q", of)
 	}
 	if of := all[arms[0].treatment.ID]; of != nil {
 		t.Errorf("the baseline's differences %q", of)

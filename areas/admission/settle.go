@@ -81,10 +81,7 @@ func (t *target) Rulings(ctx context.Context) (map[string]area.Rulings, error) {
 			return nil, fmt.Errorf("ask %s again for what treatments decide differently: %w", p.spec.Bundle, err)
 		}
 	}
-	unasked, err := differences(compared)
-	if err != nil {
-		return nil, err
-	}
+	unasked := differences(compared)
 	out := map[string]area.Rulings{}
 	for _, p := range compared {
 		out[p.treatment.ID] = area.Rulings{Of: p.rulings(), Unasked: unasked[p.treatment.ID]}
@@ -94,27 +91,18 @@ func (t *target) Rulings(ctx context.Context) (map[string]area.Rulings, error) {
 
 // differences says, by treatment, in what its policies differ from those of the baseline, if that is among the arms,
 // where no request shows it.
-func differences(among []*arm) (map[string][]string, error) {
+func differences(among []*arm) map[string][]string {
 	i := slices.IndexFunc(among, func(p *arm) bool { return p.treatment.Baseline })
 	if i < 0 {
-		return nil, nil
+		return nil
 	}
-	base, err := among[i].copied()
-	if err != nil {
-		return nil, err
-	}
-	out := map[string][]string{}
+	base, out := among[i], map[string][]string{}
 	for _, p := range among {
-		if p.treatment.Baseline {
-			continue
+		if !p.treatment.Baseline {
+			out[p.treatment.ID] = p.policies.filed.Unasked(base.policies.filed, shownBoth(base, p))
 		}
-		is, err := p.copied()
-		if err != nil {
-			return nil, err
-		}
-		out[p.treatment.ID] = is.Unasked(base, shownBoth(among[i], p))
 	}
-	return out, nil
+	return out
 }
 
 // shownBoth says what requests have shown of policies of the base's, in comparison: they act under both, or what they

@@ -214,8 +214,50 @@ type budget struct{ files, bytes int }
 
 func newBudget() *budget { return &budget{files: mostFiles, bytes: mostBytes} }
 
+// Links calls do for each link of a folder, or of one below it, that is called like a file that can hold policies: with
+// what the file holds to which it leads, or, if that is none in the folder, with the absolute path, and without text.
+// Those that lead nowhere are left out.
+func Links(from string, do func(name, to string, text []byte) error) error {
+	left := newBudget()
+	f, isFolder, err := open(from)
+	switch {
+	case err != nil:
+		return err
+	case !isFolder:
+		return f.Close()
+	}
+	return left.walk(f, fs.ModeSymlink, func(root *os.Root, name string) error {
+		text, err := left.read(root, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			return do(name, "", text)
+		}
+		to, err := root.Readlink(name)
+		if err == nil && !filepath.IsAbs(to) {
+			to, err = filepath.Abs(filepath.Join(from, filepath.Dir(name), to))
+		}
+		if err != nil {
+			return err
+		}
+		return do(name, to, nil)
+	})
+}
+
 // each reads the files of a folder, and none outside it.
 func (b *budget) each(folder *os.File, do func(name string, text []byte) error) error {
+	return b.walk(folder, 0, func(root *os.Root, name string) error {
+		text, err := b.read(root, name)
+		if err != nil {
+			return err
+		}
+		return do(name, text)
+	})
+}
+
+// walk calls do for what of one type in a folder is called like a file that can hold policies.
+func (b *budget) walk(folder *os.File, is fs.FileMode, do func(root *os.Root, name string) error) error {
 	root, err := files.Root(folder)
 	if err != nil {
 		return err
@@ -224,14 +266,10 @@ func (b *budget) each(folder *os.File, do func(name string, text []byte) error) 
 		switch {
 		case err != nil:
 			return err
-		case !e.Type().IsRegular() || !taken(name):
+		case e.Type() != is || !taken(name):
 			return nil
 		}
-		text, err := b.read(root, name)
-		if err != nil {
-			return err
-		}
-		return do(name, text)
+		return do(root, name)
 	})
 	return errors.Join(err, root.Close())
 }

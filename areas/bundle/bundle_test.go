@@ -60,6 +60,22 @@ func TestBundle(t *testing.T) {
 	if d := cmp.Diff(want, names); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
 	}
+	for link, to := range map[string]string{"a/in.yaml": "notes.txt", "gone.json": "none", "x.txt": "b.yaml"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	links := map[string]string{}
+	if err := bundle.Links(dir, func(name, to string, text []byte) error {
+		links[name] = to + string(text)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	leads := map[string]string{"link.yaml": filepath.Join(outside, "secret"), "a/in.yaml": "content of a/notes.txt"}
+	if d := cmp.Diff(leads, links); d != "" {
+		t.Errorf("links (-want +got):\n%s", d)
+	}
 	to := t.TempDir()
 	if err := bundle.Copy(to, "own", dir, nil); err != nil {
 		t.Fatal(err)

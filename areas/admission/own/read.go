@@ -50,8 +50,9 @@ type Set struct {
 	// Repeated are the places where a key stands twice in a map of a policy, of which the last value counts.
 	Repeated []string
 	network  bool // policies that ask other servers are taken, too
-	// deciding are all objects of the bundle that decide about requests, as they stand there.
-	deciding []object
+	// deciding are all objects of the bundle that decide about requests, as they stand there, and passed what stands in
+	// files that kubectl reads and tare does not.
+	deciding, passed []object
 }
 
 // A Policy is one policy and where it stands.
@@ -109,6 +110,9 @@ func Read(from string, network bool) (*Set, error) {
 		return nil, err
 	}
 	s.takeNeeded(others)
+	if err := eachLink(from, func(o object) error { return s.take(o, nil) }); err != nil {
+		return nil, err
+	}
 	slices.SortFunc(s.Policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.Bindings, func(a, b Binding) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.kind(), b.kind()))
@@ -135,6 +139,9 @@ func ReadObjects(from string) (out []*unstructured.Unstructured, err error) {
 // ReadSamples reads the objects of such files that policies may object to.
 func ReadSamples(from string) (out []Sample, err error) {
 	err = eachObject(from, func(o object) error {
+		if o.passed {
+			return nil
+		}
 		if o.GetName() == "" {
 			return o.at.errorf("%s without a metadata.name", o.GetKind())
 		}
@@ -162,10 +169,13 @@ func eachObject(from string, do func(o object) error) error {
 	}
 	compared := comparedOf(all)
 	for _, one := range all {
+		aside := compared(one.name)
 		if bundle.Hidden(one.name) {
+			if err := one.pass(aside, do); err != nil {
+				return err
+			}
 			continue
 		}
-		aside := compared(one.name)
 		err := eachOf(one.in(from), one.text, func(o object) error {
 			o.compared = aside
 			return do(o)
@@ -175,6 +185,52 @@ func eachObject(from string, do func(o object) error) error {
 		}
 	}
 	return nil
+}
+
+// eachLink calls do for each object to which a link of a folder leads: kubectl follows it.
+func eachLink(from string, do func(o object) error) error {
+	if kustomized(from) != "" {
+		return nil
+	}
+	return bundle.Links(from, func(name, to string, text []byte) error {
+		switch one := (source{name, string(text)}); {
+		case !isObjects(name):
+			return nil
+		case to != "":
+			return do(one.whole(to))
+		default:
+			return one.pass(false, do)
+		}
+	})
+}
+
+// whole is a file as an object of no API, of which a text is compared.
+func (s source) whole(text string) object {
+	o := &unstructured.Unstructured{Object: tree{"kind": "file", "text": text}}
+	o.SetName(s.name)
+	return object{Unstructured: o, passed: true}
+}
+
+// pass calls do for each object of a file that is not read, and for each document that tare refuses.
+func (s source) pass(compared bool, do func(o object) error) error {
+	for _, d := range documents(s.name, s.text) {
+		objects, err := d.objects()
+		if err != nil {
+			objects = []object{s.whole(d.text)}
+		}
+		for _, o := range objects {
+			o.compared, o.passed = compared, true
+			if err := do(o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isObjects reports whether a file is called like one that can hold objects.
+func isObjects(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
 // A source is a file of a bundle that can hold objects, by its path in the bundle.
@@ -191,7 +247,7 @@ func (s source) in(from string) string {
 // readSources reads the files of a bundle that can hold objects, hidden ones too, in the order of their paths.
 func readSources(from string) (out []source, err error) {
 	err = bundle.Each(from, func(name string, text []byte) error {
-		if slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+		if isObjects(name) {
 			out = append(out, source{name, string(text)})
 		}
 		return nil
@@ -223,6 +279,8 @@ type object struct {
 	repeated string
 	// compared says that tests compare objects with it.
 	compared bool
+	// passed says that its file is not read: it is hidden, or a link.
+	passed bool
 }
 
 // leaveCompared leaves an object aside with which tests compare. It is named where it would decide about requests: a
@@ -238,6 +296,12 @@ func (s *Set) leaveCompared(o object) {
 
 // take sorts an object. What only may be needed goes to others.
 func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
+	if o.passed {
+		if !o.compared {
+			s.passed = append(s.passed, o)
+		}
+		return nil
+	}
 	if o.compared {
 		s.leaveCompared(o)
 		return nil

@@ -259,6 +259,11 @@ func (s *Set) parts(by Shown) (parts map[string]fields, aside contents) {
 			parts[fmt.Sprintf("%s (rule %v)", name, rule["name"])] = of
 		}
 	}
+	for _, o := range s.passed {
+		if k := o.GroupVersionKind(); k.Version == "" || decides(k) || slices.Contains(s.ParamKinds(), k) {
+			aside.add(o.Unstructured, true)
+		}
+	}
 	return parts, aside
 }
 

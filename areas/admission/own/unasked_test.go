@@ -1,6 +1,9 @@
 package own
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -341,5 +344,48 @@ func TestUnaskedExceptions(t *testing.T) {
 	const want = "what tare leaves aside differs: PolicyException team/e"
 	if d := cmp.Diff(want, unasked(is, base, shownAll())); d != "" {
 		t.Errorf("an exception more (-want +got):\n%s", d)
+	}
+}
+
+// TestUnaskedFiles: what kubectl reads and tare does not is compared by the objects that decide, wherever they stand; a
+// document that tare refuses, and a link out of the folder, as a whole.
+func TestUnaskedFiles(t *testing.T) {
+	at := strings.LastIndex(reading, "---\n")
+	exception := reading[at:]
+	type files = map[string]string
+	const broken = "apiVersion: kyverno.io/v2\nkind: [\n"
+	for name, c := range map[string]struct {
+		was, is, links files
+		want           string
+	}{
+		"hidden":           {nil, files{".z.yaml": exception}, nil, "PolicyException team/e"},
+		"in another place": {files{".z.yaml": exception}, files{".x/e.yml": exception}, nil, ""},
+		"a link":           {nil, files{"z": exception}, files{"z.yaml": "z"}, "PolicyException team/e"},
+		"a link outside":   {nil, nil, files{"z.json": "/dev/null"}, "file z.json"},
+		"refused":          {files{".z.yaml": broken}, files{".z.yaml": broken + "#"}, nil, "file .z.yaml"},
+		"no policy":        {nil, files{".github/z.yml": "on: push", ".pod.yaml": "apiVersion: v1\nkind: Pod\n"}, nil, ""},
+		"of tests":         {nil, files{".chainsaw-test/00-assert.yaml": exception}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			with := func(more files) files {
+				out := files{"a.yaml": reading[:at]}
+				maps.Copy(out, more)
+				return out
+			}
+			base, dir := read(t, with(c.was)), written(t, with(c.is))
+			for link, to := range c.links {
+				if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			is, err := Read(dir, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.TrimPrefix(unasked(is, base, shownAll()), "what tare leaves aside differs: ")
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("differences (-want +got):\n%s", d)
+			}
+		})
 	}
 }
