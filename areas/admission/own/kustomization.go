@@ -21,27 +21,47 @@ import (
 )
 
 // kustomized is the folder that is built: of a bundle that is a kustomization.yaml, its folder; of a folder, itself if
-// its kustomization changes what it lists, or lists what is outside. Otherwise it is "", and the files are read as they
-// stand.
+// its kustomization, or one that it names, changes what it lists, or lists what is outside. Otherwise it is "", and the
+// files are read as they stand.
 func kustomized(from string) string {
+	at, _ := listed(from)
+	return at
+}
+
+// listed is that folder, or, where all files are read although a kustomization lists some, these.
+func listed(from string) (at string, names map[string]bool) {
 	isFolder, err := bundle.IsFolder(from)
 	switch {
 	case err != nil: // the caller says why
-		return ""
+		return "", nil
 	case !isFolder && slices.Contains(konfig.RecognizedKustomizationFileNames(), filepath.Base(from)):
-		return filepath.Dir(from)
+		return filepath.Dir(from), nil
 	case !isFolder:
-		return ""
+		return "", nil
 	}
-	g := &gathered{from: bundle.NewReader(), texts: map[string][]byte{}}
-	k, _, err := g.kustomization(from)
-	if err != nil && len(g.texts) == 0 { // none that can be read
-		return ""
+	g, names := &gathered{from: bundle.NewReader(), texts: map[string][]byte{}}, map[string]bool{}
+	switch only := g.lists(from, ".", names); {
+	case len(g.texts) == 0: // none that can be read
+		return "", nil
+	case !only:
+		return from, nil
 	}
-	if err != nil || !onlyLists(k) {
-		return from
+	return "", names
+}
+
+// lists reports whether the kustomization of a folder within one, and those that it names, only list files, and adds
+// these. A folder without one that can be read lists none.
+func (g *gathered) lists(root, at string, names map[string]bool) bool {
+	k, file, err := g.kustomization(filepath.Join(root, at))
+	if err != nil {
+		return g.texts[file] == nil
 	}
-	return ""
+	return onlyLists(k) && !slices.ContainsFunc(k.Resources, func(name string) bool {
+		name = filepath.Join(at, name)
+		seen := names[name]
+		names[name] = true
+		return !seen && isFolder(filepath.Join(root, name)) && !g.lists(root, name, names)
+	})
 }
 
 // onlyLists reports whether a kustomization does nothing but list files and folders inside its own.

@@ -99,6 +99,44 @@ func TestFoldersThatOnlyListAreReadWhole(t *testing.T) {
 	}
 }
 
+// TestUnaskedKustomizations: what one side's kustomization lists and the other's does not is named, and a folder that
+// names one that changes something is built.
+func TestUnaskedKustomizations(t *testing.T) {
+	const both, bound = "resources: [p.yaml, b.yaml]", "ValidatingAdmissionPolicyBinding b"
+	const lists = "what kustomizations list differs: "
+	const patching = "resources: [p.yaml, b.yaml]\npatches: [{target: {kind: ValidatingAdmissionPolicyBinding}, patch: " +
+		`'[{"op": "replace", "path": "/spec/validationActions", "value": ["Audit"]}]'}]`
+	for name, c := range map[string]struct{ was, is, in, want string }{
+		"a file less":       {both, "resources: [./p.yaml]", "", lists + bound},
+		"the same":          {both, "resources: [b.yaml, ./p.yaml]", "", ""},
+		"one that lists":    {"", "resources: [b.yaml]", "", lists + "ValidatingAdmissionPolicy p"},
+		"one below":         {both, "resources: [in]", both, ""},
+		"a file less below": {both, "resources: [in, in, .]", "resources: [p.yaml]", lists + bound},
+		"changes below": {
+			both, "resources: [in]", patching,
+			"what policies do about what they object to differs: " + bound + " (spec.validationActions)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := func(says, at string) map[string]string {
+				out := map[string]string{at + "p.yaml": policy("p", isTrue), at + "b.yaml": binding}
+				if says != "" {
+					out["kustomization.yaml"] = says
+				}
+				return out
+			}
+			base, is := files(c.was, ""), files(c.is, "")
+			if c.in != "" {
+				is = files(c.is, "in/")
+				is["in/kustomization.yaml"] = c.in
+			}
+			if d := cmp.Diff(c.want, unasked(read(t, is), read(t, base), Shown{})); d != "" {
+				t.Errorf("differences (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
 // TestKustomizationsAreCopiedAsBuilt: a record holds what was measured, whatever becomes of the base.
 func TestKustomizationsAreCopiedAsBuilt(t *testing.T) {
 	dir, to := written(t, overlay), t.TempDir()

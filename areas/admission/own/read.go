@@ -53,6 +53,7 @@ type Set struct {
 	// deciding are all objects of the bundle that decide about requests, as they stand there, and passed what stands in
 	// files that kubectl reads and tare does not.
 	deciding, passed []object
+	unlisted         map[*unstructured.Unstructured]bool // those that the folder's kustomization does not list
 }
 
 // A Policy is one policy and where it stands.
@@ -104,7 +105,7 @@ func (p *Policy) At() bundle.Place { return p.at.place() }
 // of a folder and of those below it. It leaves aside what is no Kubernetes object, what tests compare objects with,
 // folders whose name begins with a dot, and without a network policies that ask other servers.
 func Read(from string, network bool) (*Set, error) {
-	s := &Set{Left: map[string]int{}, network: network}
+	s := &Set{Left: map[string]int{}, network: network, unlisted: map[*unstructured.Unstructured]bool{}}
 	var others []*unstructured.Unstructured
 	if err := eachObject(from, func(o object) error { return s.take(o, &others) }); err != nil {
 		return nil, err
@@ -156,7 +157,8 @@ func ReadSamples(from string) (out []Sample, err error) {
 
 // eachObject calls do for each object.
 func eachObject(from string, do func(o object) error) error {
-	if at := kustomized(from); at != "" {
+	at, listed := listed(from)
+	if at != "" {
 		text, err := build(at)
 		if err != nil {
 			return err
@@ -177,7 +179,7 @@ func eachObject(from string, do func(o object) error) error {
 			continue
 		}
 		err := eachOf(one.in(from), one.text, func(o object) error {
-			o.compared = aside
+			o.compared, o.unlisted = aside, listed != nil && !listed[one.name]
 			return do(o)
 		})
 		if err != nil {
@@ -281,6 +283,8 @@ type object struct {
 	compared bool
 	// passed says that its file is not read: it is hidden, or a link.
 	passed bool
+	// unlisted says that the folder's kustomization does not list its file.
+	unlisted bool
 }
 
 // leaveCompared leaves an object aside with which tests compare. It is named where it would decide about requests: a
@@ -312,6 +316,9 @@ func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 	}
 	if decides(k) && !slices.Contains(takenKinds, k.Kind) && EngineOf(o.Unstructured) == "" {
 		s.Untaken = append(s.Untaken, k.Kind+" "+o.GetName())
+	}
+	if o.unlisted {
+		s.unlisted[o.Unstructured] = true
 	}
 	if o.repeated != "" && decides(k) {
 		s.Repeated = append(s.Repeated, o.repeated)

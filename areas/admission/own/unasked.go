@@ -295,6 +295,20 @@ func (s *Set) read(by Shown) contents {
 	return out
 }
 
+// outside are the objects that decide about requests, or that policies read, and that the kustomization does not list.
+func (s *Set) outside() contents {
+	all, out := slices.Concat(s.params, s.configMaps), contents{}
+	for _, o := range s.deciding {
+		all = append(all, o.Unstructured)
+	}
+	for _, o := range all {
+		if s.unlisted[o] {
+			out[nameOf(o)] = []string{""}
+		}
+	}
+	return out
+}
+
 // Unasked says in what a set differs from a base where tare's requests do not show what that permits: in what decides
 // which requests its policies are about, and what becomes of them, in what no request shows of either, and in policies
 // that the base alone has.
@@ -326,6 +340,7 @@ func (s *Set) Unasked(base *Set, by Shown) (out []string) {
 	for i, names := range differ {
 		say(topics[i].what+" differs", names)
 	}
+	say("what kustomizations list differs", s.outside().differing(base.outside()))
 	say("what tare leaves aside differs", aside.differing(wereAside))
 	return out
 }
