@@ -250,13 +250,18 @@ func (s *Set) parts(by Shown) (parts map[string]fields, aside contents) {
 		}
 		all := fields{}
 		all.add(by.actor(o), other, "spec", "spec", o.Object["spec"])
-		if len(all) > 0 || !isTemplate(o.GroupVersionKind()) { // a template acts by its constraints
-			parts[name] = all
-		}
+		var order []string
 		for _, rule := range rulesIn(o.Unstructured) {
+			order = append(order, ofRule(name, rule))
 			of := fields{}
 			of.add(by.of(o.GetName(), rule["name"]), other, "", "", rule)
-			parts[fmt.Sprintf("%s (rule %v)", name, rule["name"])] = of
+			parts[ofRule(name, rule)] = of
+		}
+		if apply, _, _ := unstructured.NestedString(o.Object, "spec", "applyRules"); apply == "One" { // the first one
+			all["spec.rules"] = field{other, strings.Join(order, ", ")}
+		}
+		if len(all) > 0 || !isTemplate(o.GroupVersionKind()) { // a template acts by its constraints
+			parts[name] = all
 		}
 	}
 	for _, o := range s.passed {
@@ -309,6 +314,27 @@ func (s *Set) outside() contents {
 	return out
 }
 
+func ofRule(policy string, rule tree) string {
+	return fmt.Sprintf("%s (rule %v)", policy, rule["name"])
+}
+
+// changing are the parts that change objects, or make others: of what they make an exemption may follow.
+func (s *Set) changing() map[string]bool {
+	out := map[string]bool{}
+	for _, o := range s.deciding {
+		name := nameOf(o.Unstructured)
+		rules := rulesIn(o.Unstructured)
+		if len(rules) == 0 && (Mutates(o.Unstructured) || isGeneratingPolicy(o.Unstructured) ||
+			o.GetKind() == mutatingBindingKind) {
+			out[name] = s.takes(o)
+		}
+		for _, rule := range rules {
+			out[ofRule(name, rule)] = s.takes(o) && (rule["mutate"] != nil || rule["generate"] != nil)
+		}
+	}
+	return out
+}
+
 // Unasked says in what a set differs from a base where tare's requests do not show what that permits: in what decides
 // which requests its policies are about, and what becomes of them, in what no request shows of either, and in policies
 // that the base alone has.
@@ -336,7 +362,16 @@ func (s *Set) Unasked(base *Set, by Shown) (out []string) {
 			out = append(out, what+", and tare's requests do not show what that permits: "+strings.Join(names, ", "))
 		}
 	}
+	changed := base.changing()
+	var added []string
+	for name, is := range s.changing() {
+		if is && !changed[name] {
+			added = append(added, name)
+		}
+	}
+	slices.Sort(added)
 	say("policies of the baseline's are missing", missing)
+	say("policies that change or make objects are new", added)
 	for i, names := range differ {
 		say(topics[i].what+" differs", names)
 	}

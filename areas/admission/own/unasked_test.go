@@ -70,6 +70,9 @@ metadata: {name: e, namespace: team}
 spec: {exceptions: [{policyName: k, ruleNames: [a]}]}
 `
 
+// another begins another rule.
+const another = "  - {name: c, match: {any: [{resources: {kinds: [Pod]}}]}, "
+
 // shownAll is shown of guarding by requests for two kinds.
 func shownAll() Shown {
 	out := Shown{Policies: map[string]bool{}, Kinds: map[string]map[string]bool{}}
@@ -160,6 +163,19 @@ func TestUnasked(t *testing.T) {
 		"an exception": {"ruleNames: [a]", "ruleNames: [z]", "what tare leaves aside differs: PolicyException team/e"},
 		"another exception": {
 			"{name: e,", "{name: f,", "what tare leaves aside differs: PolicyException team/e, PolicyException team/f",
+		},
+		"a rule that changes": {
+			"  - name: a\n", another + "mutate: {patchStrategicMerge: {}}}\n" +
+				"  - name: a\n", "policies that change or make objects are new: ClusterPolicy k (rule c)",
+		},
+		"a policy that changes": {
+			"---\napiVersion: templates", "---\n" + changing + "---\n" +
+				strings.Replace(changingBinding, "name: b", "name: mb", 1) +
+				"---\napiVersion: templates", "policies that change or make objects are new: MutatingAdmissionPolicy m, " +
+				"MutatingAdmissionPolicyBinding mb",
+		},
+		"a rule more": {
+			"  - name: z\n", another + "validate: {deny: {}}}\n  - name: z\n", "",
 		},
 		"another rule":    {"- name: z", "- name: y", missing + "ClusterPolicy k (rule z)"},
 		"another binding": {"{name: b}", "{name: d}", missing + "ValidatingAdmissionPolicyBinding b"},
@@ -387,5 +403,16 @@ func TestUnaskedFiles(t *testing.T) {
 				t.Errorf("differences (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// TestUnaskedOrder: where only the first rule counts that matches, their order is compared, and so is one more.
+func TestUnaskedOrder(t *testing.T) {
+	one := strings.Replace(guarding, "  background: true\n", "  applyRules: One\n", 1)
+	more := strings.Replace(one, "  - name: a\n", another+"validate: {deny: {}}}\n  - name: a\n", 1)
+	const want = "what else policies say of their requests differs: ClusterPolicy k (spec.rules)"
+	base, is := read(t, map[string]string{"a.yaml": one}), read(t, map[string]string{"a.yaml": more})
+	if got := unasked(is, base, shownAll()); got != want {
+		t.Errorf("differences %q, want %q", got, want)
 	}
 }
