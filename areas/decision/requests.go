@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"tare/areas/bundle"
 	"tare/areas/decision/cedarset"
@@ -136,7 +135,7 @@ func documents(name string, text []byte, adapter string) (out [][]byte, err erro
 			return out, nil
 		}
 		if err == nil {
-			one, err = yaml.YAMLToJSON(one)
+			one, err = replica.JSON(one)
 		}
 		if err != nil {
 			return nil, err

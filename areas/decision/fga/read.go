@@ -179,7 +179,12 @@ func (r *reader) tuples(f map[string]item) (out []Tuple, err error) {
 	} else if one != "" {
 		names = append(names, one)
 	}
+	seen := map[string]bool{}
 	for _, name := range names {
+		if is := path.Clean(name); seen[is] {
+			return nil, fmt.Errorf("%s: tuple_files name %s twice", r.folder, name)
+		}
+		seen[path.Clean(name)] = true
 		more, err := r.tupleFile(name)
 		if err != nil {
 			return nil, err

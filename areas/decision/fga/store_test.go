@@ -3,6 +3,7 @@ package fga
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,6 +142,10 @@ func TestWrongStores(t *testing.T) {
 		"a list as text": {
 			model + "tests: [{list_objects: [{user: u:a, type: d, assertions: {r: x}}]}]\n", "a list of objects",
 		},
+		"asserted twice": {
+			model + "tests: [{check: [{user: u, object: a, assertions: {b: true, b: true}}]}]\n", "each once",
+		},
+		"a file twice":        {model + "tuple_files: [good.csv, ./good.csv]\n", "name ./good.csv twice"},
 		"nested":              {model + "tuples: " + deep + "\n", "depth"},
 		"aliases":             {model + "name: &a x\ntuples: [{user: *a, relation: r, object: o}]\n", "aliases are not"},
 		"brackets":            {"model: |\n  " + strings.Repeat("(", 500) + "\n", "a.fga.yaml:2: brackets are nested"},
@@ -150,6 +155,7 @@ func TestWrongStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := written(t, map[string]string{
 				"a.fga.yaml": c.text, "m.fga": documents, "bad.csv": "a,b\n",
+				"good.csv":  "user_type,user_id,relation,object_type,object_id\n",
 				"short.csv": "user_type,user_id,relation,object_type,object_id\na,b\n",
 			})
 			if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link.yaml")); err != nil {
@@ -201,6 +207,20 @@ func TestManyChecksAreBounded(t *testing.T) {
 		if !s.More || len(s.Checks) > mostChecks || size > mostBodies {
 			t.Errorf("%s: %d checks of %d bytes, more %v", name, len(s.Checks), size, s.More)
 		}
+	}
+}
+
+// TestSmallStoresAreReadSoon: files of tests that ask nothing are not read, and very many relations are taken.
+func TestSmallStoresAreReadSoon(t *testing.T) {
+	relations := strings.Builder{}
+	for i := range 50_000 {
+		fmt.Fprintf(&relations, "r%d: true,", i)
+	}
+	s, err := Read(written(t, map[string]string{"m.fga": documents, "a.fga.yaml": "model_file: m.fga\ntests:\n" +
+		strings.Repeat("  - tuple_file: many.csv\n", 10_000) +
+		"  - check: [{user: u, object: o, assertions: {" + relations.String() + "}}]\n"}))
+	if err != nil || len(s.Checks) != mostChecks {
+		t.Errorf("%v", err)
 	}
 }
 

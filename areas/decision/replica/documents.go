@@ -9,8 +9,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // The names of the files of a bundle of OPA that hold data: those of a folder stand in the data under its path.
@@ -19,9 +17,6 @@ const (
 	dataYAML = "data.yaml"
 	dataYML  = "data.yml"
 )
-
-// MostYAML bounds a file that is read as YAML, which takes far more memory than JSON.
-const MostYAML = 4 << 20
 
 // signatures is the file in which a bundle's files have their sums.
 const signatures = ".signatures.json"
@@ -109,7 +104,7 @@ func (o *Documents) read(name string, text []byte) (err error) {
 		if len(text) > MostYAML {
 			return fmt.Errorf("%s: more than %d MiB: write it as %s", name, MostYAML>>20, dataJSON)
 		}
-		text, err = yaml.YAMLToJSON(text)
+		text, err = JSON(text)
 	case dataJSON:
 	default:
 		return nil

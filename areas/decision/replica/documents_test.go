@@ -180,3 +180,20 @@ func within(was, is any) bool {
 	}
 	return cmp.Equal(was, is)
 }
+
+// TestAliases: what a few lines of YAML stand for by aliases is bounded.
+func TestAliases(t *testing.T) {
+	const tooMuch = "its aliases stand for more than 256 KiB"
+	for text, want := range map[string]string{
+		"a: &a x\nb: *a\n": "",
+		"a: &a " + strings.Repeat("x", 300_000) + "\nb: [" + strings.Repeat("*a,", 30_000) + "]\n": tooMuch,
+		"a: &a [" + strings.Repeat("1,", 100_000) + "]\nb: [*a, *a, *a]\n":                         tooMuch,
+		"a: &a [*a]\n": tooMuch,
+	} {
+		got, err := JSON([]byte(text))
+		if want == "" && string(got) != `{"a":"x","b":"x"}` || (err != nil) != (want != "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20s: %.50s, %v, want %q", text, got, err, want)
+		}
+	}
+}
