@@ -16,6 +16,7 @@ import (
 	"tare/areas/admission/cluster"
 	"tare/areas/admission/engine"
 	"tare/areas/admission/node"
+	"tare/areas/admission/own"
 	"tare/areas/admission/webhook"
 	"tare/internal/kit"
 	"tare/internal/proc"
@@ -117,5 +118,7 @@ func (a Area) Parts() area.Parts {
 }
 
 func servers() map[string]area.Serve {
-	return kit.Servers(serve, webhookServer, nodesServer, engineServer)
+	out := kit.Servers(serve, webhookServer, nodesServer, engineServer)
+	out[own.Builder] = own.ServeBuild
+	return out
 }

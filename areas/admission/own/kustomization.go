@@ -13,9 +13,7 @@ import (
 	"sync"
 
 	"sigs.k8s.io/kustomize/api/konfig"
-	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"tare/areas/bundle"
 )
@@ -39,9 +37,9 @@ func listed(from string) (at string, names map[string]bool) {
 	case !isFolder:
 		return "", nil
 	}
-	g, names := &gathered{from: bundle.NewReader(), texts: map[string][]byte{}}, map[string]bool{}
+	g, names := &gathered{order: order{Texts: map[string][]byte{}}, from: bundle.NewReader()}, map[string]bool{}
 	switch only := g.lists(from, ".", names); {
-	case len(g.texts) == 0: // none that can be read
+	case len(g.Texts) == 0: // none that can be read
 		return "", nil
 	case !only:
 		return from, nil
@@ -54,7 +52,7 @@ func listed(from string) (at string, names map[string]bool) {
 func (g *gathered) lists(root, at string, names map[string]bool) bool {
 	k, file, err := g.kustomization(filepath.Join(root, at))
 	if err != nil {
-		return g.texts[file] == nil
+		return g.Texts[file] == nil
 	}
 	return onlyLists(k) && !slices.ContainsFunc(k.Resources, func(name string) bool {
 		name = filepath.Join(at, name)
@@ -109,13 +107,11 @@ func Sum(from string) (string, error) {
 // could ask for very much.
 const mostVisits = 1000
 
-// gathered are the files that a kustomization names, and those that its bases name. Only these are given to kustomize:
-// it runs no git, asks no server, and finds no other file.
+// gathered are the files that a kustomization names, and those that its bases name.
 type gathered struct {
-	root   string
-	from   *bundle.Reader
-	texts  map[string][]byte // by their absolute paths
-	visits map[string]int    // of a folder with all that it names; 0: not known yet
+	order
+	from *bundle.Reader
+	size int // of the files, in bytes
 }
 
 // gather reads what a kustomization needs.
@@ -124,19 +120,19 @@ func gather(folder string) (*gathered, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gathered{root: folder, from: bundle.NewReader(), texts: map[string][]byte{}, visits: map[string]int{}}
+	g := &gathered{order: order{folder, map[string][]byte{}, map[string]int{}, mostSeconds}, from: bundle.NewReader()}
 	_, err = g.folder(folder)
 	return g, err
 }
 
 // folder reads the kustomization of a folder and what it names, and returns how many folders will be built for it.
 func (g *gathered) folder(at string) (int, error) {
-	if n, seen := g.visits[at]; seen && n == 0 {
+	if n, seen := g.Visits[at]; seen && n == 0 {
 		return 0, fmt.Errorf("%s names itself, or one of its bases does", at)
 	} else if seen {
 		return n, nil
 	}
-	g.visits[at] = 0
+	g.Visits[at] = 0
 	k, file, err := g.kustomization(at)
 	if err != nil {
 		return 0, err
@@ -175,7 +171,7 @@ func (g *gathered) folder(at string) (int, error) {
 			return 0, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	g.visits[at] = n
+	g.Visits[at] = n
 	return n, nil
 }
 
@@ -190,7 +186,7 @@ func (g *gathered) kustomization(at string) (*types.Kustomization, string, error
 			return nil, file, err
 		}
 		k := &types.Kustomization{}
-		if err := k.Unmarshal(g.texts[file]); err != nil {
+		if err := k.Unmarshal(g.Texts[file]); err != nil {
 			return nil, file, fmt.Errorf("%s: %w", file, err)
 		}
 		k.FixKustomization()
@@ -267,7 +263,7 @@ func isFolder(path string) bool {
 // file reads a file of a folder.
 func (g *gathered) file(at, name string) error {
 	path := filepath.Join(at, name)
-	if g.texts[path] != nil {
+	if g.Texts[path] != nil {
 		return nil
 	}
 	inside, err := filepath.Rel(at, path)
@@ -278,10 +274,13 @@ func (g *gathered) file(at, name string) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
+	if g.size += len(text); g.size > mostText {
+		return fmt.Errorf("%s: with it, what the kustomization names has more than %d MiB", path, mostText>>20)
+	}
 	if err := checkEach(path, string(text)); err != nil {
 		return err
 	}
-	g.texts[path] = append([]byte{}, text...) // never nil
+	g.Texts[path] = append([]byte{}, text...) // never nil
 	return nil
 }
 
@@ -309,10 +308,10 @@ func checkLocal(name string) error {
 // sum is the SHA-256 of the files' names, relative to the folder that is built, and of their contents.
 func (g *gathered) sum() (string, error) {
 	return bundle.SumOf(func(do func(name string, text []byte) error) error {
-		for _, path := range slices.Sorted(maps.Keys(g.texts)) {
-			name, err := filepath.Rel(g.root, path)
+		for _, path := range slices.Sorted(maps.Keys(g.Texts)) {
+			name, err := filepath.Rel(g.Root, path)
 			if err == nil {
-				err = do(name, g.texts[path])
+				err = do(name, g.Texts[path])
 			}
 			if err != nil {
 				return err
@@ -322,15 +321,15 @@ func (g *gathered) sum() (string, error) {
 	})
 }
 
-// kustomizing is held while kustomize runs: it keeps the schema of what it builds in variables of its package. What was
-// built is kept by the sums of what was gathered, so that kustomize warns of old fields once.
+// kustomizing is held while something is built: each takes much memory. What was built is kept by the sums of what was
+// gathered.
 var kustomizing = struct {
 	sync.Mutex
 	built map[string][]byte
 }{built: map[string][]byte{}}
 
 // build returns the objects that the kustomization of a folder makes, as one text.
-func build(folder string) (text []byte, err error) {
+func build(folder string) ([]byte, error) {
 	g, err := gather(folder)
 	if err != nil {
 		return nil, err
@@ -341,56 +340,13 @@ func build(folder string) (text []byte, err error) {
 	}
 	kustomizing.Lock()
 	defer kustomizing.Unlock()
-	defer func() {
-		if bad := recover(); bad != nil {
-			err = fmt.Errorf("build %s: kustomize failed: %v", folder, bad)
-		}
-	}()
 	if text, done := kustomizing.built[sum]; done {
 		return text, nil
 	}
-	options := krusty.MakeDefaultOptions() // files of a folder or below it, no plug-ins, and no Helm
-	options.Reorder = krusty.ReorderOptionUnspecified
-	made, err := krusty.MakeKustomizer(options).Run(onlyGathered{filesys.MakeEmptyDirInMemory(), g}, g.root)
-	if err == nil {
-		text, err = made.AsYaml()
-	}
+	text, err := g.build()
 	if err != nil {
 		return nil, fmt.Errorf("build %s: %w", folder, err)
 	}
 	kustomizing.built[sum] = text
 	return text, nil
-}
-
-// onlyGathered is a file system that holds what was gathered. For the rest of filesys.FileSystem, which is not needed
-// for what is taken here, an empty one stands.
-type onlyGathered struct {
-	filesys.FileSystem
-	*gathered
-}
-
-// Exists is filesys.FileSystem.Exists, as the others are those of that interface.
-func (g onlyGathered) Exists(path string) bool { return g.texts[path] != nil || g.IsDir(path) }
-
-// IsDir reports whether a folder has been read.
-func (g onlyGathered) IsDir(path string) bool { return g.visits[path] > 0 }
-
-// ReadFile returns a file that has been read.
-func (g onlyGathered) ReadFile(path string) ([]byte, error) {
-	if text := g.texts[path]; text != nil {
-		return text, nil
-	}
-	return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
-}
-
-// CleanedAbs splits the path of a file; of a folder the second result is empty.
-func (g onlyGathered) CleanedAbs(path string) (filesys.ConfirmedDir, string, error) {
-	path = filepath.Clean(path)
-	switch {
-	case g.IsDir(path):
-		return filesys.ConfirmedDir(path), "", nil
-	case g.texts[path] != nil:
-		return filesys.ConfirmedDir(filepath.Dir(path)), filepath.Base(path), nil
-	}
-	return "", "", fmt.Errorf("%s: %w", path, os.ErrNotExist)
 }

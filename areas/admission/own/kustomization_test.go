@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tare/areas/bundle"
+	"tare/rigs/hosttest"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -225,6 +226,59 @@ func TestKustomizationsAreRefused(t *testing.T) {
 	}
 	if asked > 0 {
 		t.Errorf("the server was asked %d times", asked)
+	}
+}
+
+// TestKustomizationsAreBounded: what a few lines would make of very little ends with an error that says so.
+func TestKustomizationsAreBounded(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	const inMemory = "its patches, replacements or folders make so much that it takes more than 1024 MiB of memory"
+	large := strings.Repeat("x", 1<<20) // so that few steps fill the memory
+	for name, c := range map[string]struct{ each, says, want string }{
+		"copies": {
+			"patches: [{target: {kind: ConfigMap}, patch: '[%s]'}]", `{"op":"copy","from":"/data","path":"/data/x%d"},`, inMemory,
+		},
+		"replacements": {
+			"replacements: [%s]", "{source: {kind: ConfigMap, fieldPath: data}, targets: [{select: {kind: ConfigMap}, " +
+				"fieldPaths: [data.x%d], options: {create: true}}]},", inMemory,
+		},
+		"a large file in many": {
+			"configMapGenerator: [%s]", "{name: g%d, files: [large]},", "what is built has more than 16 MiB",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := strings.Builder{}
+			for i := range 30 {
+				fmt.Fprintf(&b, c.says, i)
+			}
+			at := written(t, map[string]string{
+				"large": large, "c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: " + large + "}",
+				"kustomization.yaml": "resources: [c.yaml]\n" + fmt.Sprintf(c.each, strings.TrimSuffix(b.String(), ",")),
+			})
+			if _, err := Read(at, false); err == nil || !strings.Contains(err.Error(), "build "+at+": "+c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+	g, err := gather(written(t, map[string]string{
+		"pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [" +
+			strings.Repeat("{image: b},", 2000) + "]}",
+		"kustomization.yaml": "resources: [pod.yaml]\nimages: [" + strings.Repeat("{name: b, newName: b},", 2000) + "]",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Seconds = 1
+	if _, err := g.build(); err == nil || !strings.Contains(err.Error(), "it takes more than 1 s of processor time") {
+		t.Errorf("in a second: %v", err)
+	}
+	at := written(t, map[string]string{"kustomization.yaml": "resources: [big.yaml]", "big.yaml": ""})
+	if err := os.Truncate(filepath.Join(at, "big.yaml"), 16<<20); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Read(filepath.Join(at, "kustomization.yaml"), false)
+	if err == nil || !strings.Contains(err.Error(), "what the kustomization names has more than 16 MiB") {
+		t.Errorf("a large file: %v", err)
 	}
 }
 
