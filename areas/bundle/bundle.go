@@ -195,18 +195,13 @@ type Reader struct{ left *budget }
 // NewReader returns one that has read nothing.
 func NewReader() *Reader { return &Reader{newBudget()} }
 
-// Read reads a regular file of a folder, or of one below it, and none outside it.
+// Read reads a regular file of a folder, or of one below it, and none outside it (files.Below).
 func (r *Reader) Read(folder, name string) ([]byte, error) {
-	f, err := files.Given(folder)
+	f, err := files.Below(folder, name)
 	if err != nil {
 		return nil, err
 	}
-	root, err := files.Root(f)
-	if err != nil {
-		return nil, err
-	}
-	text, err := r.left.read(root, name)
-	return text, errors.Join(err, root.Close())
+	return r.left.all(f, name)
 }
 
 // A budget is what may still be read.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -13,8 +14,8 @@ import (
 
 // Given opens a regular file or a folder that the user names, to read it, where somebody else may have made it, as in a
 // checkout of a pull request. A link on the way may lead to what is below its own folder, and nowhere else: otherwise
-// the user's private files could be read as policies, shown and published. Of an absolute path this holds for the last
-// component: those before it are the host's.
+// the user's private files could be read as policies, shown and published. Of an absolute path this holds from the top
+// of a repository of git's on, and without one for the last component: those before are the host's.
 func Given(path string) (*os.File, error) {
 	if path == "" || isDescriptor(path) {
 		return ForReading(path)
@@ -23,6 +24,49 @@ func Given(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return w.open(path)
+}
+
+// Below opens, like Given, what is in a folder or below it, by its path there. It judges each link on the way, and
+// opens nothing that is git's own, such as the file in which a pipeline has its token.
+func Below(folder, name string) (*os.File, error) {
+	path := filepath.Join(folder, name)
+	if !filepath.IsLocal(name) {
+		return nil, fmt.Errorf("%s is outside of %s", path, folder)
+	}
+	w, err := begin(folder)
+	if err == nil {
+		_, err = w.to(folder)
+	}
+	if err != nil {
+		return nil, err
+	}
+	top := w.path
+	w.rest = split(name)
+	f, err := w.open(path)
+	if reached, _ := filepath.Rel(top, w.path); err == nil && slices.Contains(split(reached), repository) {
+		return nil, errors.Join(fmt.Errorf("%s is git's own: no policy is there", path), f.Close())
+	}
+	return f, err
+}
+
+// repository is what the top folder of one of git's has: a folder, or a file in a work tree or a submodule.
+const repository = ".git"
+
+// Repositories are the repositories in which a folder is, as the paths of their top folders, the nearest first.
+func Repositories(folder string) (out []string) {
+	for at := filepath.Clean(folder); ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, repository)); err == nil {
+			out = append(out, at)
+		}
+		if at == filepath.Dir(at) {
+			return out
+		}
+	}
+}
+
+// open opens what a walker goes to, if it is a regular file or a folder.
+func (w *walker) open(path string) (*os.File, error) {
 	at, err := w.to(path)
 	if err != nil {
 		return nil, err
@@ -30,7 +74,7 @@ func Given(path string) (*os.File, error) {
 	defer at.Close() //nolint:errcheck // it only names the file
 	is, err := at.Stat()
 	if err == nil && !is.Mode().IsRegular() && !is.IsDir() {
-		err = fmt.Errorf("%s: want a regular file or a folder", path)
+		err = fmt.Errorf("%s is no regular file: want a regular file or a folder", path)
 	}
 	if err == nil {
 		err = checkEnds(at)
@@ -58,6 +102,9 @@ func begin(path string) (*walker, error) {
 	case isHeld:
 		start, w.path, w.rest = byDescriptor(f.dir.Fd()), f.path, w.rest[above:]
 	case filepath.IsAbs(path):
+		for _, top := range Repositories(filepath.Dir(path)) {
+			above = len(split(top)) // of the outermost: in another one could be whatever a link leads to
+		}
 		start = "/" + strings.Join(w.rest[:above], "/")
 		w.path, w.rest = start, w.rest[above:]
 	}

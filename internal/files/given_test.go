@@ -18,13 +18,15 @@ func TestGiven(t *testing.T) {
 	put(t, private+"/file")
 	t.Chdir(dir)
 	must(t, os.MkdirAll("main/v2/policies", 0o700), os.Mkdir("pr", 0o700), syscall.Mkfifo("pipe", 0o600),
+		os.MkdirAll("repo/.git", 0o700), os.Mkdir("repo/v2", 0o700),
 		os.Symlink("v2/policies", "main/policies"), os.Symlink("..2026", "pr/..data"), os.Mkdir("pr/..2026", 0o700),
 		os.Symlink("..data/file", "pr/mounted"), os.Symlink("main", "again"), os.Symlink("again", "more"))
 	put(t, "main/v2/policies/file")
 	put(t, "pr/..2026/file")
+	put(t, "repo/v2/file")
 	for link, to := range map[string]string{
 		"pr/file": private + "/file", "pr/folder": private, "pr/up": "../main/v2/policies", "pr/down-up": "..2026/../../main",
-		"pr/step": "folder", "pr/self": dir + "/main",
+		"pr/step": "folder", "pr/self": dir + "/main", "repo/up": "../main/v2", "repo/down": "v2",
 	} {
 		must(t, os.Symlink(to, link))
 	}
@@ -32,24 +34,26 @@ func TestGiven(t *testing.T) {
 		"main/v2/policies/file": "", "main/policies/file": "", "./more//policies/./file": "", "main/../pr/mounted": "",
 		"again/../again/policies/file": "", dir + "/main/policies/file": "", dir + "/pr/mounted": "",
 		"../" + filepath.Base(dir) + "/more/policies/file": "",
-		dir + "/pr/up/file":           "", // links before the last component are the host's
-		"pr/file":                     "pr/file is a link out of its folder",
-		dir + "/pr/file":              "pr/file is a link out of its folder",
-		dir + "/pr/file/.":            "pr/file is a link out of its folder",
-		"pr/folder":                   "pr/folder is a link out of its folder",
-		dir + "/pr/folder/":           "pr/folder is a link out of its folder",
-		"pr/folder/file":              "pr/folder is a link out of its folder",
-		"pr/up/file":                  "pr/up is a link out of its folder",
-		"pr/down-up/v2/policies/file": "pr/down-up is a link out of its folder",
-		"pr/step/file":                "pr/folder is a link out of its folder",
-		"pr/self/policies/file":       "pr/self is a link out of its folder",
-		"pipe":                        "want a regular file",
-		"/dev/null":                   "want a regular file",
-		"main/v2/policies/file/x":     "not a directory",
-		"main/none":                   "open main/none: no such file",
-		"none/file":                   "open none/file: no such file",
-		"/none/file":                  "no such file",
-		"":                            "no such file",
+		dir + "/pr/up/file":            "", // links before the last component are the host's, but for those of a repository
+		dir + "/repo/down/file":        "",
+		dir + "/repo/up/policies/file": "repo/up is a link out of its folder",
+		"pr/file":                      "pr/file is a link out of its folder",
+		dir + "/pr/file":               "pr/file is a link out of its folder",
+		dir + "/pr/file/.":             "pr/file is a link out of its folder",
+		"pr/folder":                    "pr/folder is a link out of its folder",
+		dir + "/pr/folder/":            "pr/folder is a link out of its folder",
+		"pr/folder/file":               "pr/folder is a link out of its folder",
+		"pr/up/file":                   "pr/up is a link out of its folder",
+		"pr/down-up/v2/policies/file":  "pr/down-up is a link out of its folder",
+		"pr/step/file":                 "pr/folder is a link out of its folder",
+		"pr/self/policies/file":        "pr/self is a link out of its folder",
+		"pipe":                         "want a regular file",
+		"/dev/null":                    "want a regular file",
+		"main/v2/policies/file/x":      "not a directory",
+		"main/none":                    "open main/none: no such file",
+		"none/file":                    "open none/file: no such file",
+		"/none/file":                   "no such file",
+		"":                             "no such file",
 	} {
 		f, err := Given(path)
 		if err != nil {
@@ -90,6 +94,36 @@ func TestGivenFolders(t *testing.T) {
 	must(t, err)
 	if _, err := Root(f); err == nil || !strings.Contains(err.Error(), dir+"/file: not a directory") {
 		t.Errorf("a file as a folder: %v", err)
+	}
+}
+
+// TestBelow: below a folder every link is judged, and what is outside or belongs to git is not opened.
+func TestBelow(t *testing.T) {
+	private, dir := t.TempDir(), t.TempDir()
+	must(t, os.MkdirAll(dir+"/v2/app", 0o700), os.Mkdir(dir+"/.git", 0o700), os.Symlink("v2", dir+"/now"),
+		os.Symlink(private, dir+"/out"), os.Symlink("../v2", dir+"/v2/up"), os.Symlink(".git", dir+"/its"))
+	put(t, private+"/file")
+	put(t, dir+"/v2/app/file")
+	put(t, dir+"/.git/file")
+	t.Chdir(dir)
+	for name, says := range map[string]string{
+		"v2/app/file": "", "now/app/file": "", ".": "",
+		"out/file":       "out is a link out of its folder",
+		"v2/up/app/file": "v2/up is a link out of its folder",
+		".git/file":      ".git/file is git's own",
+		"its/file":       "its/file is git's own",
+		"..":             "is outside of ",
+		"v2/../../x":     "is outside of ",
+		private:          "is outside of ",
+	} {
+		for _, folder := range []string{dir, ".", "v2/.."} {
+			f, err := Below(folder, name)
+			if says == "" {
+				must(t, err, f.Close())
+			} else if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s in %s: %v, want %q", name, folder, err, says)
+			}
+		}
 	}
 }
 

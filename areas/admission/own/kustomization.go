@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 
 	"tare/areas/bundle"
+	"tare/internal/files"
 )
 
 // kustomized is the folder that is built: of a bundle that is a kustomization.yaml, its folder; of a folder, itself if
@@ -37,7 +38,7 @@ func listed(from string) (at string, names map[string]bool) {
 	case !isFolder:
 		return "", nil
 	}
-	g, names := &gathered{order: order{Texts: map[string][]byte{}}, from: bundle.NewReader()}, map[string]bool{}
+	g, names := newGathered(from, from), map[string]bool{}
 	switch only := g.lists(from, ".", names); {
 	case len(g.Texts) == 0: // none that can be read
 		return "", nil
@@ -58,7 +59,7 @@ func (g *gathered) lists(root, at string, names map[string]bool) bool {
 		name = filepath.Join(at, name)
 		seen := names[name]
 		names[name] = true
-		return !seen && isFolder(filepath.Join(root, name)) && !g.lists(root, name, names)
+		return !seen && g.isFolder(filepath.Join(root, name)) && !g.lists(root, name, names)
 	})
 }
 
@@ -107,20 +108,36 @@ func Sum(from string) (string, error) {
 // could ask for very much.
 const mostVisits = 1000
 
+// buildIt is what to do about a kustomization that tare does not build.
+const buildIt = "build it (kubectl kustomize FOLDER > policies.yaml), and name that file"
+
 // gathered are the files that a kustomization names, and those that its bases name.
 type gathered struct {
 	order
+	top  string // nothing is read outside of it
 	from *bundle.Reader
 	size int // of the files, in bytes
 }
 
-// gather reads what a kustomization needs.
+func newGathered(folder, top string) *gathered {
+	all := order{folder, map[string][]byte{}, map[string]int{}, mostSeconds}
+	return &gathered{order: all, top: top, from: bundle.NewReader()}
+}
+
+// gather reads what a kustomization needs. Its bases are in its repository, or else in its folder: those of a stranger
+// could be any folders of the user's.
 func gather(folder string) (*gathered, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
 		return nil, err
 	}
-	g := &gathered{order: order{folder, map[string][]byte{}, map[string]int{}, mostSeconds}, from: bundle.NewReader()}
+	g := newGathered(folder, folder)
+	for _, top := range files.Repositories(folder) {
+		if is, err := os.Stat(top); err == nil && is.Mode()&0o002 == 0 { // else anybody could have made it one
+			g.top = top
+			break
+		}
+	}
 	_, err = g.folder(folder)
 	return g, err
 }
@@ -154,7 +171,12 @@ func (g *gathered) folder(at string) (int, error) {
 		}
 	}
 	for _, name := range operands {
-		if below := filepath.Join(at, name); isFolder(below) {
+		below := filepath.Join(at, name)
+		if _, isIn := within(g.top, below); !isIn {
+			return 0, fmt.Errorf("%s: %s is outside of %s: tare reads bases in the same repository of git, or without one "+
+				"below the folder that is named: %s", file, below, g.top, buildIt)
+		}
+		if g.isFolder(below) {
 			visits, err := g.folder(below)
 			if err != nil {
 				return 0, err
@@ -178,11 +200,10 @@ func (g *gathered) folder(at string) (int, error) {
 // kustomization reads the one of a folder.
 func (g *gathered) kustomization(at string) (*types.Kustomization, string, error) {
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
-		if _, err := os.Stat(filepath.Join(at, name)); errors.Is(err, os.ErrNotExist) {
-			continue
-		}
 		file := filepath.Join(at, name)
-		if err := g.file(at, name); err != nil {
+		if err := g.file(at, name); errors.Is(err, os.ErrNotExist) {
+			continue
+		} else if err != nil {
 			return nil, file, err
 		}
 		k := &types.Kustomization{}
@@ -214,8 +235,7 @@ func refuse(k *types.Kustomization) error {
 	if len(has) == 0 {
 		return nil
 	}
-	return fmt.Errorf("it has %s, which tare does not carry out: build it (kubectl kustomize FOLDER > policies.yaml), "+
-		"and name that file", strings.Join(has, ", "))
+	return fmt.Errorf("it has %s, which tare does not carry out: %s", strings.Join(has, ", "), buildIt)
 }
 
 // named are the files that a kustomization names for anything but objects, and the patches that stand in it.
@@ -255,9 +275,21 @@ func sources(from *types.KvPairSources) (out []string) {
 	return append(out, from.EnvSources...)
 }
 
-func isFolder(path string) bool {
-	is, err := os.Stat(path)
-	return err == nil && is.IsDir()
+// isFolder reports whether a folder is at a path. Why nothing can be opened there, who reads it as a file says.
+func (g *gathered) isFolder(path string) bool {
+	name, _ := within(g.top, path)
+	f, err := files.Below(g.top, name)
+	if err != nil {
+		return false
+	}
+	is, err := f.Stat()
+	return f.Close() == nil && err == nil && is.IsDir()
+}
+
+// within returns a path relative to a folder, and whether it is in that.
+func within(folder, path string) (name string, isIn bool) {
+	name, err := filepath.Rel(folder, path)
+	return name, err == nil && filepath.IsLocal(name)
 }
 
 // file reads a file of a folder.
@@ -266,11 +298,11 @@ func (g *gathered) file(at, name string) error {
 	if g.Texts[path] != nil {
 		return nil
 	}
-	inside, err := filepath.Rel(at, path)
-	if err != nil {
-		return err
+	if _, isIn := within(at, path); !isIn {
+		return fmt.Errorf("%s is outside of %s, and kustomize reads only files that are in it", path, at)
 	}
-	text, err := g.from.Read(at, inside)
+	inside, _ := within(g.top, path)
+	text, err := g.from.Read(g.top, inside)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}

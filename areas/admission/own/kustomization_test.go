@@ -2,6 +2,7 @@ package own
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +21,7 @@ import (
 
 // overlay has all that is carried out, and a base outside its folder.
 var overlay = map[string]string{
+	".git/HEAD":               "",
 	"base/kustomization.yaml": "resources: [p.yaml, b.yaml]\n",
 	"base/p.yaml":             policy("p", isTrue),
 	"base/b.yaml":             binding,
@@ -162,6 +164,21 @@ func TestKustomizationsAreCopiedAsBuilt(t *testing.T) {
 	}
 }
 
+// TestBasesAreInTheRepository: without one, or in one that any user could have made, a base is in the folder itself.
+func TestBasesAreInTheRepository(t *testing.T) {
+	plain := maps.Clone(overlay)
+	delete(plain, ".git/HEAD")
+	open := written(t, overlay)
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]bool{written(t, overlay): true, written(t, plain): false, open: false} {
+		if _, err := gather(filepath.Join(dir, "prod")); (err == nil) != want {
+			t.Errorf("%v, want it taken: %v", err, want)
+		}
+	}
+}
+
 func TestKustomizationsAreRefused(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -180,6 +197,10 @@ func TestKustomizationsAreRefused(t *testing.T) {
 		"a file of the host's":   {"resources: [/etc/passwd]\nnamePrefix: a", "/etc/passwd"},
 		"a file outside":         {"resources: [../outside.yaml]\nnamePrefix: a", "outside.yaml"},
 		"a link to one":          {"resources: [link.yaml]\nnamePrefix: a", "link.yaml"},
+		"a folder outside":       {"resources: [../priv/app]", "tare reads bases in the same repository"},
+		"a folder behind a link": {"resources: [./lp/app]\nnamePrefix: a", "in/lp is a link out of its folder"},
+		"a file behind a link":   {"resources: [lp/app/p.yaml]\nnamePrefix: a", "in/lp is a link out of its folder"},
+		"git's own files":        {"configMapGenerator: [{name: c, files: [its/config]}]", "its/config is git's own"},
 		"a pipe":                 {"resources: [pipe]\nnamePrefix: a", "pipe is no regular file"},
 		"nothing there":          {"resources: [p.yaml]\npatches: [{path: missing.yaml}]", "missing.yaml: no such file"},
 		"a generator":            {"generators: [p.yaml]", "it has generators, which tare does not carry out"},
@@ -201,7 +222,9 @@ func TestKustomizationsAreRefused(t *testing.T) {
 			content := map[string]string{
 				"in/p.yaml": policy("p", isTrue), "outside.yaml": policy("q", isTrue), "in/kustomization.yaml": c.says,
 				"in/GitHub.com/a/b/kustomization.yaml": "resources: []", "in/empty/x": "",
-				"in/bomb.yaml":                 policy("p", isTrue) + bomb,
+				"in/bomb.yaml":                policy("p", isTrue) + bomb,
+				"priv/app/kustomization.yaml": "resources: [p.yaml]", "priv/app/p.yaml": policy("p", isTrue),
+				"in/.git/config":               "token",
 				"in/twice0/kustomization.yaml": "resources: [p.yaml]", "in/twice0/p.yaml": policy("p", isTrue),
 			}
 			for i := range 10 {
@@ -212,8 +235,10 @@ func TestKustomizationsAreRefused(t *testing.T) {
 				}
 			}
 			dir := filepath.Join(written(t, content), "in")
-			if err := os.Symlink("../outside.yaml", filepath.Join(dir, "link.yaml")); err != nil {
-				t.Fatal(err)
+			for link, to := range map[string]string{"link.yaml": "../outside.yaml", "lp": "../priv", "its": ".git"} {
+				if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 				t.Fatal(err)
