@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,6 +37,7 @@ type api struct {
 	oldest  int  // events before this one are forgotten: who watches from there gets 410
 	cut     int  // raised: watches end
 	hasty   bool // each watch sends one event, and ends
+	endless bool // each page of a list is followed by another one
 	frozen  bool
 	closing bool
 
@@ -95,12 +98,13 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "")
 	case a.reads() != 0:
 		refuse(w, a.reads(), "not now")
-	case q.Get("sendInitialEvents") == "true": // as servers before 1.32
-		refuse(w, http.StatusUnprocessableEntity, "sendInitialEvents is forbidden for watch")
+	case q.Get("sendInitialEvents") != "" || q.Get("watch") == "" && q.Get("limit") != "500":
+		a.t.Errorf("%s asks for everything at once", r.URL)
+		refuse(w, http.StatusUnprocessableEntity, "")
 	case q.Get("watch") != "":
 		a.watch(w, r)
 	default:
-		a.list(w)
+		a.list(w, q.Get("continue"))
 	}
 }
 
@@ -200,13 +204,23 @@ func (a *api) get(w http.ResponseWriter, name string) {
 	refuse(w, http.StatusNotFound, name)
 }
 
-func (a *api) list(w http.ResponseWriter) {
+// list answers with one pod a page, which a server may.
+func (a *api) list(w http.ResponseWriter, after string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	out := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}}
 	out.ResourceVersion = strconv.Itoa(len(a.log))
-	for _, p := range a.pods {
-		out.Items = append(out.Items, *p)
+	for _, name := range slices.Sorted(maps.Keys(a.pods)) {
+		if len(out.Items) > 0 {
+			out.Continue = out.Items[0].Name
+			break
+		}
+		if name > after {
+			out.Items = append(out.Items, *a.pods[name])
+		}
+	}
+	if a.endless {
+		out.Continue = "-"
 	}
 	_ = json.NewEncoder(w).Encode(out)
 }

@@ -68,18 +68,51 @@ func newSource(c *connection, cfg Config, t *tracker) (*source, error) {
 // run lists and watches until ctx ends.
 func (s *source) run(ctx context.Context) {
 	logger := logr.FromSlogHandler(s.cfg.Log.Handler())
-	r := cache.NewReflectorWithOptions(s.listWatch(), &corev1.Pod{}, s.track, cache.ReflectorOptions{
+	r := cache.NewReflectorWithOptions(plain{s.listWatch()}, &corev1.Pod{}, s.track, cache.ReflectorOptions{
 		Name: "pod-startup", Logger: &logger,
 		Backoff: &wait.Backoff{Duration: 50 * time.Millisecond, Cap: time.Second, Steps: 5, Factor: 2, Jitter: 0.2},
 	})
 	r.RunWithContext(klog.NewContext(ctx, logger))
 }
 
+// plain keeps a reflector from having a list sent as a watch, of which it would keep everything, without a bound.
+type plain struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is how a reflector asks.
+func (plain) IsWatchListSemanticsUnSupported() bool { return true }
+
+// A list has at most so many pages of so many pods.
+const (
+	page      = 500
+	mostPages = 400
+)
+
+// list shows the tracker all pods, page by page. What it returns for the reflector holds none of them.
+func (s *source) list(ctx context.Context) (*metav1.List, error) {
+	ctx, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
+	s.track.begin()
+	out, o := new(metav1.List), metav1.ListOptions{Limit: page}
+	for range mostPages {
+		part := new(corev1.PodList)
+		if err := s.request(&o).Do(ctx).Into(part); err != nil {
+			return nil, err
+		}
+		s.track.page(part.Items)
+		if out.ResourceVersion == "" {
+			out.ResourceVersion = part.ResourceVersion
+		}
+		if o.Continue = part.Continue; o.Continue == "" {
+			return out, nil
+		}
+	}
+	return nil, fmt.Errorf("the server's list of pods does not end: it is given up after %d pages", mostPages)
+}
+
 func (s *source) listWatch() *cache.ListWatch {
 	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			out := new(corev1.PodList)
-			err := s.request(&o).Do(ctx).Into(out)
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			out, err := s.list(ctx)
 			s.note(nil, err)
 			return out, err
 		},

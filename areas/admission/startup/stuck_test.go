@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"tare/internal/clock"
 	"tare/internal/load"
 	"tare/rigs/hosttest"
 )
@@ -213,6 +214,28 @@ func TestWatchesThatEndAtOnce(t *testing.T) {
 	}
 }
 
+// TestEndlessListOfPods: a list that does not end is given up, and nothing of it is kept.
+func TestEndlessListOfPods(t *testing.T) {
+	a := newAPI(t)
+	a.endless = true
+	a.put("ADDED", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "other"}})
+	c, err := connect(a.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	s, err := newSource(c, Config{Namespace: testNamespace, Selector: testSelector}, newTracker(clock.System{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.list(t.Context()); err == nil || !strings.Contains(err.Error(), "does not end") {
+		t.Errorf("got %v, want that the list does not end", err)
+	}
+	if n := len(s.track.there); n > 0 {
+		t.Errorf("%d pods are kept that nobody waits for", n)
+	}
+}
+
 // TestListedPodHasNoWatchPhases: a pod that only a list showed has no phases from the watch.
 func TestListedPodHasNoWatchPhases(t *testing.T) {
 	a := newAPI(t)
@@ -284,7 +307,9 @@ func TestSilentWatchIsRestarted(t *testing.T) {
 			t.Errorf("got %+v, want a good call", r)
 		}
 	})
-	w.check(t.Context(), answeredPod(t, w, nameOf(1)))
+	waits := answeredPod(t, w, nameOf(1))
+	eventually(t, "the pod runs", func() bool { return started(a.pod(nameOf(1))) })
+	w.check(t.Context(), waits)
 	if s := w.Stats(); s.Missed != 1 || !strings.Contains(fmt.Sprint(s.Notes()), "1 pods ran without") {
 		t.Errorf("statistics %+v, notes %v; want one missed pod and its note", s, s.Notes())
 	}

@@ -22,6 +22,7 @@ type tracker struct {
 
 	mu     sync.Mutex
 	awaits map[string]*await // by name
+	there  map[string]bool   // those of them that the latest list has
 	lists  uint64
 	late   uint64 // pods seen running in a list, after a watch had failed
 	missed uint64 // pods found running without an event
@@ -163,25 +164,32 @@ func (t *tracker) lose(a *await) {
 	close(a.done)
 }
 
-// Replace implements cache.ReflectorStore: it receives a whole list, after the start and after a watch that could not
-// be resumed.
-func (t *tracker) Replace(all []any, _ string) error {
+// begin begins a list: after the start, and after a watch that could not be resumed.
+func (t *tracker) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.there = map[string]bool{}
+}
+
+// page records a page of it.
+func (t *tracker) page(all []corev1.Pod) {
 	at := t.clock.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	there := make(map[string]bool, len(all))
-	for _, obj := range all {
-		o, ok := obj.(*corev1.Pod)
-		if !ok {
-			return fmt.Errorf("an object of type %T is no pod", obj)
-		}
-		if t.awaits[o.Name] != nil {
-			there[o.Name] = true
+	for i := range all {
+		if o := &all[i]; t.awaits[o.Name] != nil {
+			t.there[o.Name] = true
 			t.seen(o, at, true)
 		}
 	}
+}
+
+// Replace implements cache.ReflectorStore: a list has ended, all pages of which were recorded.
+func (t *tracker) Replace([]any, string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for name, a := range t.awaits {
-		if !there[name] && !a.first.IsZero() { // one that was never seen may have been created after the list
+		if !t.there[name] && !a.first.IsZero() { // one that was never seen may have been created after the list
 			t.lose(a)
 		}
 	}
