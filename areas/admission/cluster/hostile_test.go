@@ -255,7 +255,7 @@ func TestAnswersThatFillMemory(t *testing.T) {
 		{count, protobuf, "k8s\x00\n\x08\n\x02v1\x12\x02xy", "invalid character"},
 		{exists, jsonType, head + `{"a":` + many("0") + "}}", "more than 131072 values"},
 		{exists, "", strings.Repeat(" ", 9<<20), "longer than 8 MiB"},
-		{watch, jsonType, strings.Repeat(event, 5000) + `{"type":"` + strings.Repeat("A", 300<<10) + `"}`, "longer than 256 KiB"},
+		{watch, jsonType, strings.Repeat(event, 5000) + `{"a":"` + strings.Repeat("A", 300<<10) + `"}`, "longer than 256 KiB"},
 		{watch, protobuf + ";stream=watch", "\x00\x04\x00\x01", "longer than 256 KiB"},
 	} {
 		form, text = a.form, a.text
