@@ -208,6 +208,7 @@ func TestOwnPoliciesDecide(t *testing.T) {
 func TestOwnPoliciesAreChecked(t *testing.T) {
 	good := written(t, map[string]string{"a.cedar": departments})
 	rego := written(t, map[string]string{"policy.rego": salaries})
+	much := archived(t, map[string]string{"data.json": strings.Repeat(" ", 65<<20)})
 	bad := written(t, map[string]string{"a.cedar": "permit (principal, action, resource)\n\twhen { principal.d = 1 };\n"})
 	for name, c := range map[string]struct {
 		change func(s *Spec)
@@ -231,6 +232,9 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 				s.Embedded = &Embedded{Engine: engine.OPA, Bundle: rego, Enforcer: &Enforcer{}}
 				s.OPA = &protocol.OPA{Path: "a/deny", Messages: true}
 			}, "enforcer: its own answer is true or false",
+		},
+		"an archive of much": {
+			func(s *Spec) { s.Embedded.Engine, s.Embedded.Bundle = engine.OPA, much }, "bundle.tar.gz holds more than 64 MiB",
 		},
 		"no policies": {func(s *Spec) { s.Embedded.Bundle = t.TempDir() }, "there is no .cedar file"},
 		"no Cedar": {

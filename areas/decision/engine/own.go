@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"path"
 	"path/filepath"
 	"strings"
@@ -29,10 +32,29 @@ func (k Kind) CheckOwn(at string) error {
 		return nil
 	case k == OPA && !strings.HasSuffix(at, archiveEnd):
 		return fmt.Errorf("%s is neither a folder nor a bundle (.tar.gz) of OPA", at)
+	case k == OPA:
+		return checkArchive(at)
 	case k == Cedar && path.Ext(at) != ".cedar":
 		return fmt.Errorf("%s is neither a folder nor a file (.cedar) of Cedar", at)
 	}
 	return nil
+}
+
+// mostUnpacked bounds what an archive holds, which can be a thousand times as long as itself.
+const mostUnpacked = 64 << 20
+
+// checkArchive refuses an archive that holds too much. What else is wrong with it, OPA says.
+func checkArchive(at string) error {
+	return bundle.Each(at, func(_ string, text []byte) error {
+		packed, err := gzip.NewReader(bytes.NewReader(text))
+		if err != nil {
+			return nil //nolint:nilerr // OPA says so, with more
+		}
+		if n, _ := io.Copy(io.Discard, io.LimitReader(packed, mostUnpacked+1)); n > mostUnpacked {
+			return fmt.Errorf("%s holds more than %d MiB: unpack it", at, mostUnpacked>>20)
+		}
+		return nil
+	})
 }
 
 // Adopt copies the user's own policies into a folder, so that the whole run has the same, and returns what the child is
