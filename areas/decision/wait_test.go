@@ -36,9 +36,9 @@ func TestRefusedConnectionsAreAwaited(t *testing.T) {
 		t.Errorf("preflight: %v, want a warning", found)
 	}
 	late, j := opened(t, spec, testEnv(t))
-	late.patience = 300 * time.Millisecond
+	late.patience = 3 * time.Second // on a busy host a single try may take a second
 	err := late.Prepare(t.Context(), standard, j)
-	if err == nil || !strings.Contains(err.Error(), "was not ready within 300ms") ||
+	if err == nil || !strings.Contains(err.Error(), "was not ready within 3s") ||
 		!strings.Contains(err.Error(), "the url has its port") || strings.Contains(err.Error(), "policies") {
 		t.Errorf("nobody comes: %v", err)
 	}
