@@ -116,7 +116,7 @@ func (a *analysis) judge(scope *budget.Scope, given budget.Budget, t *design.Tre
 	case refusal != nil:
 		f = unmeasured("%v", refusal)
 	case a.cmp != nil:
-		f = a.compared(b, treatment)
+		f = a.comparedTwice(b, treatment)
 	default:
 		if f = a.measure(b, treatment); f.why == "" && b.Limit.Against != budget.Absolute {
 			f = a.against(b, f)

@@ -66,18 +66,20 @@ func (a *analysis) calls(t *record.Trial) (*extract, error) {
 // measureCalls adds the measures of every operation, and of all together. It returns the response times of all calls.
 func (a *analysis) measureCalls(x *extract, g *gathering) durations {
 	var whole gathered
-	var all [len(timesOf)]durations
+	var all [len(timesOf)]ending
 	name := ""
 	for i := range g.per {
 		one := &g.per[i]
-		var own [len(timesOf)]durations
+		var own [len(timesOf)]ending
 		for k := range own {
-			own[k] = durations{one.callTimes[k].Sorted()}
-			all[k] = append(all[k], own[k]...)
+			own[k].well, own[k].failed = durations{one.callTimes[k].Sorted()}, durations{one.failed[k].Sorted()}
+			all[k].well, all[k].failed = append(all[k].well, own[k].well...), append(all[k].failed, own[k].failed...)
 		}
 		x.counted = append(x.counted, one.counted)
 		whole.due, whole.outcomes.OK = whole.due+one.due, whole.outcomes.OK+one.outcomes.Good()
 		whole.rounds.join(&one.rounds)
+		whole.answeredRounds.join(&one.answeredRounds)
+		whole.unanswered += one.unanswered
 		if name = one.name; len(g.per) > 1 {
 			a.callMeasures(x, name, one, &own)
 			name = ""
@@ -85,7 +87,7 @@ func (a *analysis) measureCalls(x *extract, g *gathering) durations {
 	}
 	a.callMeasures(x, name, &whole, &all)
 	targetMeasures(x, name, float64(whole.outcomes.Good()))
-	return all[0]
+	return all[0].all()
 }
 
 // windowOf is the stretch that counts: as the run wrote it, else everything.
@@ -149,11 +151,15 @@ type gathering struct {
 	refused  bool
 }
 
-// A gathered is what a gathering holds of one operation.
+// A gathered is what a gathering holds of one operation: the times of calls that were answered well, and of those that
+// failed.
 type gathered struct {
 	counted
 	callTimes
-	rounds rounds
+	failed callTimes
+	// rounds are the response times by round as calls ended, answeredRounds if those that failed were never answered.
+	rounds, answeredRounds rounds
+	unanswered             int // calls that failed, or had not ended
 }
 
 func newGathering(t *record.Trial, w load.Segment) *gathering {
@@ -194,13 +200,21 @@ func (g *gathering) take(calls []load.Call) {
 			continue
 		}
 		g.auditor.Add(c)
+		times, answered := &x.callTimes, c.Response().Seconds()
+		if c.Done == 0 || !c.Outcome.Good() {
+			times, answered = &x.failed, stat.Never
+			x.unanswered++
+		}
 		for i, of := range timesOf {
 			if d, ok := of(c, c.Done == 0); ok {
-				x.callTimes[i].Add(int64(d))
+				times[i].Add(int64(d))
 				x.times[i].Record(int64(d))
 			}
 		}
-		if c.Done > 0 && g.turns.taken {
+		if !g.turns.taken {
+			continue
+		}
+		if x.answeredRounds.add(round, answered); c.Done > 0 {
 			x.rounds.add(round, c.Response().Seconds())
 		}
 	}
@@ -243,7 +257,7 @@ func (x *counted) countAnswer(c *load.Call, t *record.Trial) {
 
 // callMeasures adds the measures of one operation's calls. Of their times only the response times are kept one by one,
 // and those that a budget asks for.
-func (a *analysis) callMeasures(x *extract, operation string, t *gathered, all *[len(timesOf)]durations) {
+func (a *analysis) callMeasures(x *extract, operation string, t *gathered, all *[len(timesOf)]ending) {
 	if t.due == 0 {
 		return
 	}
@@ -253,14 +267,12 @@ func (a *analysis) callMeasures(x *extract, operation string, t *gathered, all *
 		return one
 	}
 	for i, m := range []metric.Metric{metric.Response, metric.Service, metric.PoolWait} {
-		s, asked := all[i], a.asked[m.Name]
+		s, asked := all[i].all(), a.asked[m.Name]
 		if s.Len() == 0 || (m.Name == metric.PoolWait.Name && !asked) {
 			continue
 		}
 		one := add(m, "p50", stat.SampleQuantile(.5, s))
-		if m.Name == metric.Response.Name || asked {
-			one.of, one.samples = "calls", []blockSample{s}
-		}
+		one.of, one.samples = "calls", []blockSample{all[i].sample(&m, t, m.Name == metric.Response.Name || asked)}
 		if m.Name == metric.Response.Name && len(t.rounds) > 0 {
 			one.rounds = []rounds{t.rounds}
 		}

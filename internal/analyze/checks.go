@@ -72,6 +72,9 @@ func (a *analysis) check(family []*contrast, control design.Control, aa *report.
 		e := &x.effect
 		e.Control, e.Gating, e.Adjusted = control, control == design.AA, &adjusted[i]
 		x.fill(alphas[i])
+		if x.unbounded() {
+			continue
+		}
 		out = append(out, *e)
 		if !e.Measurable || adjusted[i] > stat.LookAlpha {
 			continue

@@ -27,6 +27,8 @@ type comparison struct {
 	alphas map[string]map[gate]float64
 	// measured names the metrics of an operation, for budgets that ask for another one.
 	measured map[string]string
+	// answered is the same comparison if calls that failed were never answered; nil: none failed.
+	answered *comparison
 }
 
 // compare answers what each treatment adds to its baseline.
@@ -49,6 +51,7 @@ func (a *analysis) compare(budgets []budget.Budget) error {
 	a.windowOperations()
 	budgets = a.judgeable(budgets)
 	c.gates = c.gating(budgets)
+	c.answered = c.ifNeverAnswered()
 	a.design(c)
 	a.metrics(c)
 	a.harness(c)
@@ -215,6 +218,9 @@ func (c *comparison) contrast(base, treated string, g gate) (*contrast, error) {
 	out.setMargin(x.values(g.quantile), c.margin)
 	e := &out.effect
 	e.Treatment, e.Baseline, e.Operation, e.Quantile = treated, base, y.operation, g.quantile
+	if err := c.alsoAnswered(out, base, treated, g); err != nil {
+		return nil, err
+	}
 	return out, out.estimate(stat.LookAlpha)
 }
 
@@ -233,6 +239,7 @@ func (a *analysis) effects(c *comparison) {
 		}
 		gating := c.family(base.ID, t.ID, c.gatesOf(t.ID), skipped)
 		c.holm(t.ID, gating)
+		a.noteLeftOpen(gating)
 		a.notePowerless(undecidable(gating, "gating", stat.Holm))
 		most = max(most, len(gating))
 		others := c.family(base.ID, t.ID, c.exploratory(t.ID), skipped)
@@ -249,6 +256,12 @@ func (a *analysis) effects(c *comparison) {
 	explore(explored)
 	a.notePowerless(undecidable(explored, "exploratory", stat.BenjaminiHochberg))
 	a.additions(c)
+	a.contrasts = slices.DeleteFunc(a.contrasts, func(x *contrast) bool {
+		if x.unbounded() {
+			skipped.add(x.failed, gate{x.effect.Operation, x.effect.Metric, x.effect.Quantile})
+		}
+		return x.unbounded()
+	})
 	for _, x := range a.contrasts {
 		a.rep.Effects = append(a.rep.Effects, x.effect)
 	}
@@ -270,7 +283,7 @@ func (a *analysis) additions(c *comparison) {
 		}
 	}
 	explore(all)
-	for _, x := range all {
+	for _, x := range slices.DeleteFunc(all, (*contrast).unbounded) {
 		a.rep.Additions = append(a.rep.Additions, x.effect)
 	}
 }

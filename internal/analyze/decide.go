@@ -29,6 +29,9 @@ func Decide(rep *report.Report) (stop bool, reason string) {
 	if len(open) > 0 {
 		return false, "not decided: " + strings.Join(shortened(open), "; ")
 	}
+	if done == "" && rep.Verdict == report.Inconclusive {
+		return false, "not decided: " + rep.Reason
+	}
 	if done == "" {
 		return false, "nothing that was measured decides a verdict; set a budget"
 	}

@@ -41,6 +41,12 @@ type contrast struct {
 	same      bool    // both arms have the same value in every block
 	unblocked bool
 
+	// Of times where calls failed: asEnded is the test of the times as the calls ended, failed says how many did, and
+	// unknown that most of the baseline's did.
+	asEnded func(level float64) (stat.Test, error)
+	failed  string
+	unknown bool
+
 	got  stat.Test // at 1 − alpha
 	wide bool      // the level could not be had: the interval is at a lower one
 }
@@ -139,6 +145,10 @@ func (c *contrast) fill(alpha float64) {
 	e.Measurable = !c.wide && (e.Lo > 0 || e.Hi < 0)
 	e.Verdict = c.verdict()
 	if c.exact {
+		return
+	}
+	if c.hinges() {
+		e.Reason = c.failed
 		return
 	}
 	se := stat.StandardError(c.got.Estimate)

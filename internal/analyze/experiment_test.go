@@ -38,6 +38,7 @@ type experiment struct {
 	calls int
 	spoil func(treatment string, block int) bool // the generator is late
 	fail  func(treatment string, block, call int) bool
+	took  time.Duration                          // of calls that fail, after they were sent; 0: as long as others
 	drop  func(treatment string, block int) bool // the trial is cut short
 	end   record.Status
 	// area is "padlock", or "turnpike" for calls, unless it is said; beside writes what else a trial leaves behind.
@@ -250,7 +251,9 @@ func (x *experiment) wire(
 		c.FirstByte = c.Sent + time.Duration(took*1e9)
 		c.Done = c.FirstByte + 1000
 		if x.fail != nil && x.fail(id, block, i) {
-			c.Outcome, c.Status = load.Failed, 500
+			if c.Outcome, c.Status = load.Failed, 500; x.took > 0 {
+				c.FirstByte, c.Done = c.Sent+x.took, c.Sent+x.took
+			}
 		} else if c.Intended >= warmUp {
 			good++
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -167,7 +168,7 @@ func (r *Report) value(id, name string) string {
 // changeNote stands below values and changes of them.
 const changeNote = "the change is an estimate of its own: it need not be the quotient of the values beside it"
 
-// single returns the table of one treatment and its baseline, gating effects first.
+// single returns the table of one treatment and its baseline, in the order of place.
 func (r *Report) single(id string) table {
 	labels := r.labels()
 	t := table{
@@ -180,21 +181,33 @@ func (r *Report) single(id string) table {
 		{head: "decided at about", drop: 5},
 		{head: "role", left: true, drop: 1},
 	}
-	for _, gates := range []bool{true, false} {
-		for i := range r.Effects {
-			x := &r.Effects[i]
-			if x.Treatment != id || x.Gating != gates {
-				continue
-			}
-			role := "exploratory"
-			if gates {
-				role = ""
-			}
-			t.add(x.measured(), r.value(x.Baseline, x.measured()), r.value(id, x.measured()), x.Change(), x.word(),
-				x.extent(x.MDE), x.blocksNeeded(), role)
+	all := r.effectsThat(func(x *Effect) bool { return x.Treatment == id })
+	slices.SortStableFunc(all, func(x, y *Effect) int { return cmp.Compare(x.place(), y.place()) })
+	for _, x := range all {
+		role := "exploratory"
+		if x.Gating {
+			role = ""
 		}
+		t.add(x.measured(), r.value(x.Baseline, x.measured()), r.value(id, x.measured()), x.Change(), x.word(),
+			x.extent(x.MDE), x.blocksNeeded(), role)
 	}
 	return t.used()
+}
+
+// place orders the effects of a table: those that decide, then that the treatments differ in how many calls fail.
+func (x *Effect) place() int {
+	switch {
+	case x.Gating:
+		return 0
+	case x.failsOtherwise():
+		return 1
+	}
+	return 2
+}
+
+// failsOtherwise reports whether an effect shows that more, or fewer, calls fail under its treatment.
+func (x *Effect) failsOtherwise() bool {
+	return x.Metric == metric.Error.Name && x.Measurable && x.Verdict != Equivalent
 }
 
 // legend explains and counts the marks that occur in a matrix.

@@ -26,12 +26,13 @@ func conclusion(r *Report) string {
 	if r.Diff != nil {
 		return r.diffConclusion()
 	}
+	failures := r.failureSentences()
 	if text := r.serversConclusion(); text != "" {
-		return text
+		return failures + text
 	}
 	t := tallyOf(r)
 	if len(t.all) == 0 {
-		return ""
+		return strings.TrimSpace(failures)
 	}
 	var s []string
 	beyond := t.of[Regressed]
@@ -44,7 +45,23 @@ func conclusion(r *Report) string {
 	if n := len(beyond) - len(s); n > 0 && len(t.of[Regressed]) < len(t.all) {
 		s = append(s, strconv.Itoa(n)+" more "+plural(n, "is", "are")+" beyond the margin")
 	}
-	return strings.TrimSpace(strings.Join(append(s, t.rest(r)), "; ")) + "."
+	return failures + strings.TrimSpace(strings.Join(append(s, t.rest(r)), "; ")) + "."
+}
+
+// failureSentences say under which treatments more, or fewer, calls fail, where that decides nothing: it must be known
+// before their times are.
+func (r *Report) failureSentences() string {
+	var text strings.Builder
+	all := r.effectsThat(func(x *Effect) bool { return x.failsOtherwise() && !x.Primary() })
+	for _, x := range all[:min(maxNamed, len(all))] {
+		than := "More"
+		if x.Estimate < 0 {
+			than = "Fewer"
+		}
+		text.WriteString(than + " calls fail under " + r.short(x.Treatment) + " than under " + r.short(x.Baseline) + ": " +
+			x.measured() + " " + x.ranged() + ". ")
+	}
+	return text.String()
 }
 
 // A tally is the deciding effects by verdict, the largest first.

@@ -44,6 +44,9 @@ func (r *Report) serverSentence(e *Effect) string {
 			": " + e.Change() + medians + "."
 	}
 	text := "No difference between " + name + " and " + base + " is shown: " + e.Change() + medians + "."
+	if e.Reason != "" {
+		return text + " " + capital(e.Reason) + "."
+	}
 	if e.MDE == nil || *e.MDE <= 0 || r.Seconds <= 0 {
 		return text
 	}

@@ -55,6 +55,23 @@ func TestServersAreComparedInTheFirstLine(t *testing.T) {
 			t.Errorf("%s\nwant\n%s", got, want)
 		}
 	}
+	open := effect(-.2, -.3, .6, EffectInconclusive)
+	open.MDE, open.Reason = nil, "30% of the calls failed under b"
+	fails := Effect{
+		Treatment: "url=b", Baseline: "url=a", Metric: "error", Kind: "difference", Estimate: .3, Lo: .28, Hi: .32,
+		Measurable: true, Verdict: Regressed,
+	}
+	other := effect(.01, 0, .02, EffectInconclusive)
+	other.Metric, other.Quantile, other.Gating = "goodput", "", false
+	r := &Report{Design: &Design{Blocks: 10, Turn: .05}, Effects: []Effect{other, open, fails}}
+	if got, want := strings.ReplaceAll(conclusion(r), "\u00a0", " "), "More calls fail under url=b than under url=a: "+
+		"error +30.00 points [28.00, 32.00]. No difference between url=b and url=a is shown: -20 % [-30, 60]. "+
+		"30% of the calls failed under b."; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if rows := r.single("url=b")[0].cells; len(rows) != 3 || rows[1] != "error" {
+		t.Errorf("the share that fails does not follow what decides: %q", rows)
+	}
 	trials := &Report{Design: &Design{Blocks: 10}, Effects: []Effect{effect(.1, .05, .2, Regressed)}}
 	if got := trials.serversConclusion(); got != "" {
 		t.Errorf("servers that had trials are compared in the first line: %s", got)

@@ -10,6 +10,9 @@ const (
 	FewestTurnCalls = 3
 	// FewestRounds is the least number of rounds of which a block has a value.
 	FewestRounds = 5
+	// Never stands for the time of a call that was never answered, in seconds: longer than any run, and finite, so that
+	// logarithms and means can be taken of it. It sets no level of a round.
+	Never = 1e9
 	// FewestCarryRounds is the least number of rounds of either kind of which Carryover gives an estimate.
 	FewestCarryRounds = 3
 )
@@ -75,12 +78,27 @@ func appendLogs(logs, values []float64) []float64 {
 func subtractLevel(x, y []float64) {
 	slices.Sort(x)
 	slices.Sort(y)
-	level := min(SortedMedian(x), SortedMedian(y))
+	level := min(answeredMedian(x), answeredMedian(y))
+	if math.IsInf(level, 1) {
+		return // no call of the round was answered
+	}
 	for _, turn := range [][]float64{x, y} {
 		for i := range turn {
 			turn[i] -= level
 		}
 	}
+}
+
+// answeredMedian is the median of ascending logarithms without those of Never; +Inf if there are no others.
+func answeredMedian(x []float64) float64 {
+	n, never := slices.BinarySearch(x, math.Log(Never))
+	switch {
+	case !never:
+		return SortedMedian(x)
+	case n == 0:
+		return math.Inf(1)
+	}
+	return SortedMedian(x[:n])
 }
 
 // logRatio is the logarithm of y/x; not ok unless both are finite and positive.

@@ -1,0 +1,270 @@
+package analyze
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"tare/internal/budget"
+	"tare/internal/design"
+	"tare/internal/hist"
+	"tare/internal/metric"
+	"tare/internal/report"
+	"tare/internal/stat"
+	"tare/internal/unit"
+)
+
+// A call that failed was not answered in any time, however soon it ended. When its caller would have had an answer is
+// not known, only that it was not before the call ended. So what is said of times must hold in two readings: as the
+// calls ended, and if those that failed were never answered. What holds in one of them only is left open.
+
+// An ending is one time of the calls of a trial: of those that were answered well, and of those that failed.
+type ending struct{ well, failed durations }
+
+func (e *ending) all() durations { return slices.Concat(e.well, e.failed) }
+
+// A fallible is the times of one block's calls. Where some failed, it has what they are if these were never answered.
+type fallible struct {
+	durations // as the calls ended; empty where only the median is kept
+	// median, answered and rounds are those with stat.Never for each call that failed.
+	median   float64
+	answered durations
+	rounds   rounds
+}
+
+// sample keeps a time of one block's calls: one by one, or only its median.
+func (e *ending) sample(m *metric.Metric, t *gathered, whole bool) blockSample {
+	var s fallible
+	if whole {
+		s.durations = e.all()
+	}
+	if t.unanswered == 0 || m.Name == metric.PoolWait.Name {
+		return s
+	}
+	var never hist.Sorter
+	for range t.unanswered {
+		never.Add(nanoseconds(stat.Never))
+	}
+	answered := append(slices.Clone(e.well), never.Sorted())
+	if s.median = stat.SampleQuantile(.5, answered); whole {
+		s.answered = answered
+	}
+	if m.Name == metric.Response.Name {
+		s.rounds = t.answeredRounds
+	}
+	return s
+}
+
+// ifNeverAnswered is the comparison in the second reading; nil if no call failed.
+func (c *comparison) ifNeverAnswered() *comparison {
+	d := *c.dataset
+	d.measures, d.index = nil, maps.Clone(c.index)
+	found := false
+	for _, m := range c.measures {
+		x := c.neverAnswered(m)
+		found = found || x != m
+		d.measures, d.index[m.key] = append(d.measures, x), x
+	}
+	if !found {
+		return nil
+	}
+	d.complete()
+	return &comparison{dataset: &d, margin: c.margin, gates: c.gates, alphas: c.alphas, measured: c.measured}
+}
+
+// neverAnswered is m in the second reading: m itself if no call failed.
+func (d *dataset) neverAnswered(m *measure) *measure {
+	x := *m
+	x.known, x.value = nil, slices.Clone(m.value)
+	x.samples, x.rounds = slices.Clone(m.samples), slices.Clone(m.rounds)
+	failed, found := d.index[key{m.treatment, m.operation, metric.Error.Name}], false
+	for i, s := range m.samples {
+		switch s := s.(type) {
+		case fallible:
+			if s.median == 0 {
+				continue
+			}
+			x.value[i], x.samples[i] = s.median, s.answered
+			if s.rounds != nil && i < len(x.rounds) {
+				x.rounds[i] = s.rounds
+			}
+			found = true
+		case costs:
+			if m.metric.Name != metric.Service.Name || failed == nil || !(failed.value[i] > 0) {
+				continue
+			}
+			answered := s.neverAnswered(failed.value[i])
+			x.value[i], x.samples[i], found = stat.SortedMedian(answered.Values), answered, true
+		}
+	}
+	if !found {
+		return m
+	}
+	return &x
+}
+
+// neverAnswered are the times of another tool's calls of which a share failed, it is not known which: at worst those
+// that took the shortest.
+func (s costs) neverAnswered(share float64) costs {
+	n := min(int(math.Ceil(share*float64(s.Len())-1e-9)), s.Len())
+	return costs{append(slices.Clone(s.Values[n:]), slices.Repeat([]float64{stat.Never}, n)...)}
+}
+
+// A time or a change beyond these is one of calls that were never answered.
+const (
+	longestTime = 1e6 // seconds
+	mostChange  = 1e4
+)
+
+// alsoAnswered makes the interval of an effect on times that of both readings.
+func (c *comparison) alsoAnswered(x *contrast, base, treated string, g gate) error {
+	if c.answered == nil {
+		return nil
+	}
+	from, to := c.answered.find(base, g.operation, g.metric), c.answered.find(treated, g.operation, g.metric)
+	if from == c.find(base, g.operation, g.metric) && to == c.find(treated, g.operation, g.metric) {
+		return nil
+	}
+	y, err := c.answered.estimatorFor(to, g.quantile).between(from, to, x.effect.Kind == kindDifference)
+	if err != nil {
+		return err
+	}
+	x.failed, x.unknown = c.failedUnder(g.operation, base, treated), y.base > longestTime
+	x.asEnded, x.test, x.mean = x.test, hull(x.test, y.test), hull(x.mean, y.mean)
+	return nil
+}
+
+// hull is the test of which two have the interval together: it finds an effect if both find it, on the same side.
+func hull(f, g func(level float64) (stat.Test, error)) func(level float64) (stat.Test, error) {
+	if f == nil || g == nil {
+		return nil
+	}
+	return func(level float64) (stat.Test, error) {
+		x, err := f(level)
+		if err != nil {
+			return x, err
+		}
+		y, err := g(level)
+		if x.P = max(x.P, y.P); x.Value*y.Value < 0 {
+			x.P = 1
+		}
+		x.Lo, x.Hi = min(x.Lo, y.Lo), max(x.Hi, y.Hi)
+		return x, err
+	}
+}
+
+// failedUnder says how many calls of an operation failed under each of some treatments.
+func (c *comparison) failedUnder(operation string, treatments ...string) string {
+	text := ""
+	for i, id := range treatments {
+		share := 0.0
+		if m := c.find(id, operation, metric.Error.Name); m != nil {
+			share = stat.Mean(measuredOnly(m.value))
+		}
+		if i == 0 {
+			text = unit.Share(share) + " of the calls failed under " + id
+		} else {
+			text += " and " + unit.Share(share) + " under " + id
+		}
+	}
+	return text + ", and a call that failed is not answered in any time"
+}
+
+// unbounded reports whether so many calls failed that an effect on times has no bound.
+func (c *contrast) unbounded() bool {
+	most := longestTime
+	if c.effect.Kind == kindRatio {
+		most = math.Log(mostChange)
+	}
+	return c.failed != "" && (c.unknown || max(-c.got.Lo, c.got.Hi) > most)
+}
+
+// hinges reports whether an effect is open since calls failed: they widen its interval by more than the margin, and by
+// more than chance does.
+func (c *contrast) hinges() bool {
+	if c.failed == "" || decided(c.effect.Verdict) {
+		return false
+	}
+	got, err := c.asEnded(c.got.Level)
+	if err != nil {
+		return false
+	}
+	alone := *c
+	alone.effect.Lo, alone.effect.Hi = c.scale(got.Lo), c.scale(got.Hi)
+	wider := max(got.Lo-c.got.Lo, c.got.Hi-got.Hi)
+	return wider > max(c.back(c.margin), (got.Hi-got.Lo)/2) &&
+		(c.effect.Verdict == report.EffectInconclusive || decided(alone.verdict()))
+}
+
+func decided(v report.EffectVerdict) bool {
+	return v == report.Regressed || v == report.Improved || v == report.Equivalent
+}
+
+// noteLeftOpen says which of the gating effects on a treatment are open since calls failed. Where no budget decides the
+// run, that leaves it open.
+func (a *analysis) noteLeftOpen(family []*contrast) {
+	on := skips{}
+	for _, x := range family {
+		if e := &x.effect; x.unbounded() || x.hinges() {
+			on.add("under "+e.Treatment+" cannot be told: "+x.failed, gate{e.Operation, e.Metric, e.Quantile})
+		}
+	}
+	for _, why := range sortedKeys(on) {
+		text := strings.Join(on[why].on, ", ") + " " + why
+		if len(a.asked) > 0 {
+			a.warn("", "%s", text)
+			continue
+		}
+		a.flaws.open = append(a.flaws.open, text)
+	}
+}
+
+// comparedTwice judges a budget of a comparison in both readings. It is decided where both agree.
+func (a *analysis) comparedTwice(b *budget.Budget, treatment string) finding {
+	c := a.cmp
+	if c.answered == nil || b.Metric != metric.Response.Name && b.Metric != metric.Service.Name {
+		return a.compared(b, treatment)
+	}
+	defer func() { a.cmp = c }()
+	in := func(x *comparison, b *budget.Budget, treatment string) finding {
+		a.cmp = x
+		return a.compared(b, treatment)
+	}
+	asEnded, of := *c, []string{treatment}
+	asEnded.answered = nil
+	f, g := in(&asEnded, b, treatment), in(c.answered, b, treatment)
+	if f.why != "" {
+		return f
+	}
+	if b.Limit.Against != budget.Absolute {
+		i := slices.IndexFunc(c.arms, func(t design.Treatment) bool { return t.ID == treatment })
+		base, _ := c.baselineOf(&c.arms[i])
+		own := *b
+		if own.Limit.Against = budget.Absolute; in(c.answered, &own, base.ID).Value > longestTime {
+			g.why = "no time is known of the baseline"
+		}
+		of = []string{base.ID, treatment}
+	}
+	if g.why != "" {
+		g.Interval, g.verdict = budget.Interval{Lo: math.Inf(-1), Hi: math.Inf(1)}, report.Inconclusive
+	}
+	most := longestTime
+	if b.Limit.Against == budget.Ratio {
+		most = mostChange
+	}
+	lo, hi := min(f.Lo, g.Lo), max(f.Hi, g.Hi)
+	if hi > most {
+		hi = math.Inf(1)
+	}
+	if max(f.Lo-lo, hi-f.Hi) > (f.Hi-f.Lo)/2 {
+		f.how, _, _ = strings.Cut(f.how, "; about ") // no number of blocks decides what failed calls leave open
+	}
+	if lo != f.Lo || hi != f.Hi {
+		f.how += "; " + c.failedUnder(b.Operation, of...)
+	}
+	if f.Lo, f.Hi = lo, hi; f.verdict != g.verdict {
+		f.verdict = report.Inconclusive
+	}
+	return f
+}

@@ -1,0 +1,121 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/internal/report"
+)
+
+// TestWhatRefusesIsNotFast: a budget on times is decided where it is so as calls ended, and if those that failed were
+// never answered.
+func TestWhatRefusesIsNotFast(t *testing.T) {
+	t.Parallel()
+	const pass, fail, open = report.Pass, report.Fail, report.Inconclusive
+	for name, c := range map[string]struct {
+		base, treated int // in 1,000 calls fail
+		took          time.Duration
+		cost          float64 // of the treatment's other calls, against the baseline's 1 ms
+		want          map[string]report.Verdict
+	}{
+		"the treatment refuses most": {0, 600, time.Microsecond, 1e-3, map[string]report.Verdict{
+			"response.p50 <= +5%": open, "service.p50 <= +5%": open, "response.p50 <= 5ms": open, "response.p90 <= +5%": open,
+			"response.p50 <= +1ms": open, "response.mean <= 5ms": open, "error <= 70%": pass,
+		}},
+		"the treatment refuses some": {0, 300, time.Microsecond, 1e-3, map[string]report.Verdict{
+			"response.p50 <= +5%": open, "response.p50 <= 5ms": pass, "response.p90 <= 5ms": open, "response.max <= 1s": open,
+		}},
+		"the baseline refuses most": {600, 0, time.Microsecond, 1e-3, map[string]report.Verdict{
+			"response.p50 <= +50%": open, "response.p50 <= 5ms": pass,
+		}},
+		"both refuse most": {600, 600, time.Microsecond, 1e-3, map[string]report.Verdict{
+			"response.p50 <= +50%": open, "response.p50 >= -50%": open,
+		}},
+		"both refuse few": {2, 2, time.Microsecond, 1e-3, map[string]report.Verdict{
+			"response.p50 <= +5%": pass, "response.p90 <= +10%": pass, "response.p90 <= 5ms": pass, "response.max <= 1s": open,
+		}},
+		"the rest is slower": {0, 100, time.Microsecond, 3e-3, map[string]report.Verdict{
+			"response.p50 <= +5%": fail, "response.p50 <= 1.5ms": fail,
+		}},
+		"time-outs": {0, 300, time.Second, 1e-3, map[string]report.Verdict{
+			"response.p90 <= 900ms": fail, "response.p90 <= 2s": open, "response.max <= 2s": open, "response.p90 <= +5%": fail,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := experiment{blocks: 20, calls: 1000, block: .01, seed: 9, operations: []string{"token"}, took: c.took}
+			x.budget = sortedKeys(c.want)
+			x.cost = func(treatment, _ string, _ int) float64 {
+				if treatment == seccomp {
+					return c.cost
+				}
+				return 1e-3
+			}
+			x.fail = func(treatment string, _, call int) bool {
+				n := c.base
+				if treatment == seccomp {
+					n = c.treated
+				}
+				return call >= 100 && call*7%1000 < n
+			}
+			verdicts(t, analyzed(t, x.write(t, t.TempDir())), c.want)
+		})
+	}
+}
+
+// TestEffectsOfRefusal: calls that are refused at once make an effect on times open, and few of them do not.
+func TestEffectsOfRefusal(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		factor float64
+		refuse int
+		want   report.EffectVerdict // "": none is given
+	}{
+		{1, 0, report.Equivalent},
+		{.98, 3, report.EffectInconclusive},
+		{.5, 3, report.Improved},
+		{.9, 1, ""},
+		{2, 10, report.Regressed},
+	} {
+		rep := analyzedRecord(t, turned{blocks: 10, factor: c.factor, refuse: c.refuse, seed: 3}.record(t))
+		i := slices.IndexFunc(rep.Effects, func(e report.Effect) bool { return nameOf(&e) == "get.response.p50" })
+		got := report.EffectVerdict("")
+		if i >= 0 {
+			got = rep.Effects[i].Verdict
+		}
+		said := strings.Contains(rep.Reason, "get.response.p50 under on cannot be told")
+		if left := c.want == "" || c.want == report.EffectInconclusive; got != c.want || said != left {
+			t.Errorf("one in %d is refused: %q, want %q; %s (%s)", c.refuse, got, c.want, rep.Verdict, rep.Reason)
+		}
+	}
+}
+
+// TestImportedFailures: another tool's calls that failed at once are not the faster ones.
+func TestImportedFailures(t *testing.T) {
+	t.Parallel()
+	stream := func(refused int) string {
+		var b strings.Builder
+		for i := range 1000 {
+			code, took := 200, 2e6+1e4*float64(i%7)
+			if i%100 < refused {
+				code, took = 503, 1e5
+			}
+			fmt.Fprintf(&b, "{\"code\":%d,\"timestamp\":%q,\"latency\":%.0f}\n", code,
+				epoch.Add(time.Duration(i)*10*time.Millisecond).Format(time.RFC3339Nano), took)
+		}
+		return b.String()
+	}
+	for refused, want := range map[int]report.Verdict{0: report.Pass, 5: report.Pass, 59: report.Inconclusive} {
+		a, b := imported(t, "a", stream(0)), imported(t, fmt.Sprint("b", refused), stream(refused))
+		arms, _, err := MatchArms(a, b, "", "")
+		must(t, err)
+		rep, err := CompareRuns(a, b, arms, CompareOptions{Budget: []string{"service <= +5%"}})
+		must(t, err)
+		if got := rep.Budgets[0]; got.Verdict != want {
+			t.Errorf("%d %% refused: %s (%s), want %s", refused, got.Verdict, got.Reason, want)
+		}
+	}
+}
