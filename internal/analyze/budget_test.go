@@ -151,6 +151,26 @@ func TestBudgetsAtARateAreDecidedByTheBestStretch(t *testing.T) {
 			[]tried{at(capacity.RoleAlone, 147, 10, 60), at(capacity.RoleRate, 147, 27, 0)},
 			report.Pass, "3969 calls",
 		},
+		"most were refused at once": {
+			"response.p75 <= 20ms at 160/s",
+			[]tried{at(capacity.RoleRate, 160, 25, 80)},
+			report.Inconclusive, "80% of them failed",
+		},
+		"few were refused at once": {
+			"service.p90 <= 20ms at 160/s",
+			[]tried{at(capacity.RoleRate, 160, 25, 2)},
+			report.Pass, "2% of them failed",
+		},
+		"the longest of calls of which few were refused": {
+			"response.max <= 20ms at 160/s",
+			[]tried{at(capacity.RoleRate, 160, 25, 2)},
+			report.Inconclusive, "2% of them failed",
+		},
+		"the mean of calls of which few were refused": {
+			"response.mean <= 20ms at 160/s",
+			[]tried{at(capacity.RoleRate, 160, 25, 2)},
+			report.Inconclusive, "2% of them failed",
+		},
 		"a short point of a ladder": {
 			"error <= 5% at 200/s", []tried{at(capacity.RolePoint, 200, 1, 0)}, report.Pass, "200 calls",
 		},

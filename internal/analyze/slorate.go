@@ -92,12 +92,15 @@ func atRate(trace *capacity.Trace, rate float64, held bool, operation int) (s st
 // level judges by p99 of the calls. They hang together near saturation, so that the interval is narrower than it should
 // be. A rate that held is not said to fail because of a queue that stood before it.
 func (s *stretch) level(out report.SLO, primed bool) report.SLO {
-	b := s.of(&budget.Budget{Metric: "response", Quantile: "p99"})
+	b := s.of(&budget.Budget{Metric: "response", Quantile: "p99", Op: budget.AtMost})
 	bad := s.of(&budget.Budget{Metric: "error"})
 	out.N = uint64(s.count())
 	out = byClock(out, &stat.Estimate{Value: b.Value, Lo: b.Lo, Hi: b.Hi, Level: level}, "too few calls")
 	if math.IsInf(b.Value, 1) { // more than 1 % were never answered
 		out.Verdict = report.Fail
+	}
+	if bad.Value > 0 && out.Verdict == report.Pass && !(b.Hi <= out.Limit) {
+		out.Verdict = report.Inconclusive // a call that failed is not answered in any time
 	}
 	notes := nonEmpty(out.Note)
 	if primed {

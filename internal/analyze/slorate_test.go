@@ -77,6 +77,8 @@ func TestLevelsAtRates(t *testing.T) {
 	bad, open := high, high
 	bad.share, bad.late, bad.bad, bad.took = 25, 3*time.Second, true, 200*time.Millisecond
 	open.share, open.open = 10, true
+	refused := low(1, 2*time.Millisecond)
+	refused.bad = true
 	for name, c := range map[string]struct {
 		trace     capacity.Trace
 		held      report.Verdict
@@ -92,6 +94,9 @@ func TestLevelsAtRates(t *testing.T) {
 		"calls that failed": {made(
 			over, bad, low(0, 0),
 		), report.Pass, .2, report.Fail, "calls that failed are counted by how long they took: 25% of them at 50/s", ""},
+		"calls that were refused at once": {
+			made(over, high, refused), report.Inconclusive, .2, report.Fail, "1% of them at 40/s", "",
+		},
 		"calls that never ended": {made(over, open, low(0, 0)), report.Pass, .2, report.Fail, "10% of them at 50/s", ""},
 	} {
 		rep := analyzed(

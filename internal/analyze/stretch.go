@@ -80,13 +80,16 @@ func (s *stretch) length() (d time.Duration) {
 // be.
 func (s *stretch) judged(b *budget.Budget, x budget.Interval) (v report.Verdict, own string) {
 	v = report.Verdict(budget.Decide(*b, x))
+	if bad := s.of(&budget.Budget{Metric: "error"}).Value; bad > 0 && raisedByFailures(b) {
+		own = "; " + unit.Share(bad) + " of them failed, and a call that failed is not answered in any time"
+	}
 	if b.Metric != "response" {
-		return v, ""
+		return v, own
 	}
 	left := signature.WithoutDelays(s.calls())
 	y := summary(left, b.Quantile)
 	if d := x.Value - y.Value; d >= shownOwn && !math.IsInf(d, 0) {
-		own = ", of which at most " + unit.Seconds(d) + " are the generator's own"
+		own = ", of which at most " + unit.Seconds(d) + " are the generator's own" + own
 	}
 	if without := report.Verdict(budget.Decide(*b, y)); !math.IsInf(x.Value, 0) && without != v &&
 		(b.Op == budget.AtMost && v == report.Fail || b.Op == budget.AtLeast && v == report.Pass) {
@@ -98,17 +101,26 @@ func (s *stretch) judged(b *budget.Budget, x budget.Interval) (v report.Verdict,
 // shownOwn is the shortest delay by the generator, in seconds, that is told beside a time.
 const shownOwn = 100e-6
 
+// raisedByFailures reports whether a budget is an upper limit of times in which a call that failed was not answered.
+func raisedByFailures(b *budget.Budget) bool {
+	return b.Op == budget.AtMost && (b.Metric == "response" || b.Metric == "service")
+}
+
 // of returns a metric of the stretch with its 95 % interval, NaN if it is unknown. Calls are taken as independent; near
-// saturation they are not, and the interval is too narrow.
+// saturation they are not, and the interval is too narrow. Under an upper limit of times, its upper end takes calls
+// that failed as never answered.
 func (s *stretch) of(b *budget.Budget) budget.Interval {
 	times := make([]float64, 0, s.count())
+	var answered []float64
 	bad, n := 0.0, 0.0
 	for c := range s.calls() {
 		n++
 		open := c.Outstanding(s.trace.Read)
-		if open || !c.Outcome.Good() {
+		failed := open || !c.Outcome.Good()
+		if failed {
 			bad++
 		}
+		before := len(times)
 		switch {
 		case open && b.Metric != "pool_wait":
 			times = append(times, math.Inf(1)) // nobody knows how long it would have taken
@@ -119,12 +131,22 @@ func (s *stretch) of(b *budget.Budget) budget.Interval {
 		case b.Metric == "pool_wait" && c.Ready > 0:
 			times = append(times, c.PoolWait().Seconds())
 		}
+		if failed {
+			answered = append(answered, math.Inf(1))
+		} else {
+			answered = append(answered, times[before:]...)
+		}
 	}
 	if b.Metric == "error" {
 		return wilson(bad, n)
 	}
 	slices.Sort(times)
-	return summary(times, b.Quantile)
+	x := summary(times, b.Quantile)
+	if bad > 0 && raisedByFailures(b) {
+		slices.Sort(answered)
+		x.Hi = max(x.Hi, summary(answered, b.Quantile).Hi)
+	}
+	return x
 }
 
 var notMeasured = budget.Interval{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}
