@@ -250,11 +250,7 @@ func (s *soak) unanswered(f *finding, b *budget.Budget, failed float64) {
 		good = s.hists.goodPer[b.Operation]
 	}
 	hi := math.Inf(1)
-	answered := good != nil && good.Count() > 0
-	switch q, ok := upperQuantile(b.Quantile, f.half); {
-	case answered && b.Quantile == "mean":
-		hi = good.Mean()/1e9 + f.Hi - f.Value
-	case answered && ok && q < 1-failed:
+	if q, ok := upperQuantile(b.Quantile, f.half); ok && q < 1-failed && good != nil && good.Count() > 0 {
 		hi = good.Quantile(q/(1-failed)) / 1e9
 	}
 	if hi > f.Hi || f.verdict != "" {

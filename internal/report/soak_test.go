@@ -170,6 +170,14 @@ func TestSentenceSaysWhatHappened(t *testing.T) {
 			Soak{Seconds: 100, Planned: 100, Total: none},
 			"did not answer well once in 100 s: 10 calls, 0.1000/s in all, errors 100%",
 		},
+		{
+			Soak{
+				Seconds: 100, Planned: 100, Rate: 20, Total: &Total{Operation: Operation{Outcomes: Outcomes{OK: 60, Refused: 40}}},
+				Outages: []Outage{{Start: 8, End: 12, Calls: 20}},
+			},
+			"answered 60% of the calls well in 100 s with 20/s offered, and none for 4 s in 1 outage: 100 calls, 1.000/s in " +
+				"all, errors 40%",
+		},
 		{Soak{Planned: 100}, "nothing was measured: the run ended in its warm-up"},
 		{
 			Soak{

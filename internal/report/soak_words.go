@@ -70,16 +70,23 @@ func (s *Soak) Sentence() string {
 	return strings.Join(append(parts, s.trends()...), "; ")
 }
 
-// held says for how much of the measured time there were good answers under a load.
+// mostFailing is the largest share of calls that fail, outside of outages, of what is said to have held.
+const mostFailing = 0.01
+
+// held says for how much of the measured time there were good answers under a load, or what share of the calls had one.
 func (s *Soak) held(load string) string {
 	long := unit.Seconds(s.Seconds)
 	if s.Seconds < 0.99*s.Planned {
 		long += " of " + unit.Seconds(s.Planned) + " that were planned"
 	}
 	long += load
-	out := 0.0
+	out, outside := 0.0, 0.0 // calls that failed outside of outages
+	if s.Total != nil {
+		outside = float64(s.Total.Outcomes.Ended() - s.Total.Outcomes.Good())
+	}
 	for _, o := range s.Outages {
 		out += s.measured(o)
+		outside -= float64(o.Calls)
 	}
 	last := s.endedInOutage()
 	none := s.Total != nil && s.Total.Outcomes.Ended() > 0 && s.Total.Outcomes.Good() == 0
@@ -95,6 +102,13 @@ func (s *Soak) held(load string) string {
 		if before := out - s.measured(*last); before > 0 {
 			text += "; before that it did not answer for " + unit.Seconds(before) + " in " +
 				unit.Count(len(s.Outages)-1, "outage")
+		}
+		return text
+	case s.Total != nil && outside > mostFailing*float64(s.Total.Outcomes.Ended()):
+		n := s.Total.Outcomes
+		text := "answered " + unit.Share(float64(n.Good())/float64(n.Ended())) + " of the calls well in " + long
+		if out > 0 {
+			text += ", and none for " + unit.Seconds(out) + " in " + unit.Count(len(s.Outages), "outage")
 		}
 		return text
 	case out > 0:
