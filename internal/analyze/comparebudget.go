@@ -110,6 +110,9 @@ func (a *analysis) gauge(b *budget.Budget, treatment string, g gate) finding {
 
 // absolute judges a metric of one arm by its own interval.
 func (c *comparison) absolute(b *budget.Budget, m *measure, g gate, alpha float64) finding {
+	if budget.Extreme(g.quantile) {
+		return extremeOf(m, g.quantile)
+	}
 	e, why := c.estimatorFor(m, g.quantile).alone(m, 1-alpha)
 	if m.metric.Unit == metric.Ratio {
 		e = c.widened(m, e)
@@ -120,6 +123,20 @@ func (c *comparison) absolute(b *budget.Budget, m *measure, g gate, alpha float6
 	return finding{
 		Interval: budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}, how: c.basis(b, &e, b.Limit.Value, alpha),
 	}
+}
+
+// extremeOf is the least or the greatest of all values: a fact of these, and no estimate.
+func extremeOf(m *measure, quantile string) finding {
+	all, n := measuredSamples(m.samples)
+	if n == 0 {
+		return unmeasured("no block has enough of it")
+	}
+	rank := n
+	if quantile == "min" {
+		rank = 1
+	}
+	v := stat.Ranked(rank, all...)
+	return finding{Interval: budget.Interval{Value: v, Lo: v, Hi: v}, how: fmt.Sprintf("of %d %s", n, m.of)}
 }
 
 // open is a metric that was measured and whose interval cannot be had yet.
@@ -252,13 +269,13 @@ func tooWide(f finding, x *contrast) finding {
 	return f
 }
 
-// asDifference gives a contrast in the metric's unit. For a tail it is the interval of the ratio on the baseline's own
-// quantile, the widest that both allow.
+// asDifference gives a contrast in the metric's unit. For a pooled quantile it is the interval of the ratio on the
+// baseline's own, the widest that both allow.
 func (c *comparison) asDifference(
 	b *budget.Budget, x *contrast, base string, m *measure, g gate, alpha float64,
 ) finding {
 	from, how := c.find(base, g.operation, g.metric), c.estimatorFor(m, g.quantile)
-	if how.tail {
+	if how.pooled {
 		own, why := how.alone(from, 1-alpha)
 		if why != "" {
 			return c.open(math.NaN(), why)
@@ -287,7 +304,7 @@ func (c *comparison) asDifference(
 	return f
 }
 
-// pooledChange is a tail's change without an interval.
+// pooledChange is a pooled quantile's change without an interval.
 func (c *comparison) pooledChange(b *budget.Budget, base string, m *measure, g gate) float64 {
 	from, q := c.find(base, g.operation, g.metric), c.estimatorFor(m, g.quantile).q
 	x, y := pooled(from, q), pooled(m, q)

@@ -3,6 +3,7 @@ package analyze
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -102,6 +103,98 @@ func TestBudgetsOfComparisons(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) || c.named != nil && !slices.Equal(named, c.named) {
 			t.Errorf("%q: %v for %q, want %v for %q", c.budget, got, named, c.want, c.named)
+		}
+	}
+}
+
+// TestBudgetsSeeFewBlocks: what falls into 4 of 20 blocks alone, a tenfold cost or the failure of most calls, is seen
+// by budgets of means, extremes, percentiles and goodput, though the median block has none of it.
+func TestBudgetsSeeFewBlocks(t *testing.T) {
+	t.Parallel()
+	batches := experiment{blocks: 20, rounds: 40, seed: 6, batch: 1e-9, block: 1e-9, arm: 1e-9}
+	batches.cost = func(treatment, _ string, block int) float64 {
+		if treatment == seccomp && block%5 == 0 {
+			return 10e-3
+		}
+		return 1e-3
+	}
+	calls := batches
+	calls.calls = 200
+	calls.fail = func(treatment string, block, call int) bool {
+		return treatment == seccomp && block%5 == 1 && call%4 > 0
+	}
+	for _, c := range []struct {
+		x      experiment
+		budget string
+		want   report.Verdict
+		reason string
+	}{
+		{batches, "open.cpu <= 2ms", report.Pass, "20 blocks"}, // the median block
+		{batches, "open.cpu.mean <= 2ms", report.Inconclusive, "blocks in all would decide"},
+		{batches, "open.cpu.mean <= +50%", report.Inconclusive, "blocks in all would decide"},
+		{batches, "open.cpu.p85 <= 2ms", report.Fail, "20 blocks"},
+		{batches, "open.cpu.p85 <= +50%", report.Fail, "20 blocks"},
+		{batches, "open.cpu.max <= 9ms", report.Fail, "of 800 batches"},
+		{batches, "open.cpu.max <= 11ms", report.Pass, "of 800 batches"},
+		{batches, "open.cpu.min >= 2ms", report.Fail, "of 800 batches"},
+		{batches, "open.cpu.max <= +5%", report.NotMeasured, "no change of it can be told"},
+		{batches, "open.cpu.stddev <= 1us", report.NotMeasured, "has no interval here"},
+		{calls, "response.max <= 2ms", report.Fail, "of 4000 calls"},
+		{calls, "cpu <= 2ms", report.Pass, "20 blocks"},
+		{calls, "cpu.mean <= 2ms", report.Inconclusive, "20 blocks"},
+		{calls, "goodput >= 900/s", report.Inconclusive, "20 blocks"},
+		{calls, "goodput >= -10%", report.Inconclusive, "20 blocks"},
+		{calls, "goodput.mean >= 900/s", report.Inconclusive, "20 blocks"},
+	} {
+		c.x.budget = []string{c.budget}
+		var rep *report.Report
+		if c.x.calls > 0 {
+			rep = analyzed(t, c.x.write(t, t.TempDir()))
+		} else {
+			rep = analyzedRecord(t, c.x.record())
+		}
+		b := rep.Budgets[0]
+		if b.Verdict != c.want || !strings.Contains(b.Reason, c.reason) {
+			t.Errorf("%s: %s (%s) %v [%v, %v], want %s (%q)", b.Text, b.Verdict, b.Reason, show(b.Estimate), show(b.Lo),
+				show(b.Hi), c.want, c.reason)
+		}
+		if !rep.AA.Reliable && c.want != report.NotMeasured {
+			t.Errorf("%s: the A/A arm checks nothing: %s", b.Text, rep.AA.Unchecked)
+		}
+	}
+}
+
+// TestMeansCover: blocks that each take ten times as long with a chance of a fifth. The upper end of the mean is below
+// the truth hardly more often than so few slow blocks come that nobody could tell.
+func TestMeansCover(t *testing.T) {
+	t.Parallel()
+	const repetitions, blocks, chance, truth = 400, 20, 0.2, 2.8e-3
+	below := map[string]int{}
+	for i := range repetitions {
+		rng := rand.New(rand.NewPCG(7, uint64(i)))
+		slow := make([]bool, blocks)
+		for k := range slow {
+			slow[k] = rng.Float64() < chance
+		}
+		x := experiment{blocks: blocks, rounds: 4, seed: uint64(i), block: 1e-9}
+		x.budget = []string{"open.cpu.mean <= 1s", "open.cpu.mean <= +500%"}
+		x.cost = func(treatment, _ string, block int) float64 {
+			if treatment == seccomp && slow[block] {
+				return 10e-3
+			}
+			return 1e-3
+		}
+		rep := analyzedRecord(t, x.record())
+		for k, want := range []float64{truth, truth/1e-3 - 1} {
+			if *rep.Budgets[k].Hi < want {
+				below[rep.Budgets[k].Text]++
+			}
+		}
+	}
+	for text, n := range below {
+		t.Logf("%s: the upper end is below the truth in %d of %d runs", text, n, repetitions)
+		if n > repetitions/10 {
+			t.Errorf("%s: the upper end is below the truth in %d of %d runs", text, n, repetitions)
 		}
 	}
 }

@@ -171,8 +171,8 @@ func (m *measure) canonical(quantile string) string {
 	switch {
 	case quantile == "":
 		return m.main
-	case m.of == "" && quantile == "mean": // one value a block is a mean over its calls
-		return ""
+	case quantile == "mean" && meansOnly(m.metric):
+		return m.main
 	case m.main == "" && quantile == "p50":
 		return ""
 	}
@@ -181,7 +181,7 @@ func (m *measure) canonical(quantile string) string {
 
 // values are a quantile's values by block, NaN where a block has none; nil if m has no such quantile.
 func (m *measure) values(quantile string) []float64 {
-	if quantile == m.main {
+	if quantile == m.main || quantile == "mean" && m.of == "" { // one value a block is a mean over its calls
 		return m.value
 	}
 	if m.of == "" {
@@ -201,12 +201,15 @@ func (m *measure) values(quantile string) []float64 {
 	return out
 }
 
-// tail is the fraction of a quantile that is estimated from the pooled samples of all blocks, since one block has too
-// few beyond it.
-func (m *measure) tail(quantile string) (q float64, ok bool) {
+// pooled is the fraction of a quantile that is estimated from the pooled samples of all blocks: a block may have too
+// few beyond it, and a median over blocks would hide those that are unlike the others.
+func (m *measure) pooled(quantile string) (q float64, ok bool) {
 	if m.of == "" || quantile == m.main {
 		return 0, false
 	}
-	q, ok = budget.Fraction(quantile)
-	return q, ok && q >= 0.9
+	return budget.Fraction(quantile)
 }
+
+// meansOnly reports whether a metric's main value is a mean: its median over blocks would hide what comes in few of
+// them, such as failures.
+func meansOnly(m metric.Metric) bool { return m.Unit == metric.Ratio || m.Name == metric.Goodput.Name }

@@ -29,13 +29,13 @@ type contrast struct {
 	metric metric.Metric
 	// test gives estimate and interval at a level, on the log scale for a ratio.
 	test func(level float64) (stat.Test, error)
-	// mean is Student's test of the same blocks; nil: there is none.
+	// mean is Student's test of the same blocks, of means that of their ratio; nil: there is none.
 	mean func(level float64) (stat.Test, error)
-	// ratio estimates the ratio of the means of shares; nil: it is no contrast of shares within blocks.
+	// ratio estimates the ratio of means; nil: it is no contrast of means.
 	ratio func(level float64) (stat.Estimate, bool)
 	// least is the smallest p-value that so many blocks can give, whatever their values.
 	least     float64
-	base      float64 // the baseline's median over its blocks; 0: not known
+	base      float64 // the baseline's value over its blocks; 0: not known
 	margin    float64 // on the effect's own scale; 0: there is none
 	exact     bool    // the metric does not vary: its change is a change
 	same      bool    // both arms have the same value in every block

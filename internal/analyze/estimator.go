@@ -16,20 +16,24 @@ import (
 // its base. The summary of an arm, effects and budgets all ask it, so that they cannot disagree.
 //
 //	              alone                           against the base
-//	tail          pooled quantile, jackknife      ratio of pooled quantiles, jackknife
-//	share         mean, Student's t               mean difference, Student's t
+//	pooled        pooled quantile, jackknife      ratio of pooled quantiles, jackknife
+//	mean          mean, Student's t               ratio of means, Fieller; of shares the difference, Student's t
 //	exact         median                          difference of medians, which needs no interval
 //	else          median, order statistics        Hodges-Lehmann of log ratios within blocks; of differences, where a
 //	                                              value is not above 0
 //	turns, p50                                    Hodges-Lehmann of the log ratios of medians, relative to rounds
 //
-// Values that were not taken in interleaved blocks are compared by Hodges-Lehmann's shift between two samples, and
-// tails not at all.
+// Means are also shares and goodput, whose median over blocks would hide what comes in few of them; pooled is every
+// percentile but the main one. The least and the greatest value of an arm are facts, and compare with nothing.
+//
+// Values that were not taken in interleaved blocks are compared by Hodges-Lehmann's shift between two samples, means as
+// those of two samples, and pooled quantiles not at all.
 type estimator struct {
 	metric    metric.Metric
 	quantile  string
-	tail      bool    // one block has too few calls beyond the quantile: it is of those of all blocks together
-	q         float64 // of a tail
+	pooled    bool    // the quantile is one of the calls of all blocks together
+	q         float64 // of what is pooled
+	mean      bool    // the arithmetic mean over blocks
 	unblocked bool
 	blocks    int // that there are
 }
@@ -37,7 +41,8 @@ type estimator struct {
 // estimatorFor chooses how a quantile of m is estimated.
 func (d *dataset) estimatorFor(m *measure, quantile string) estimator {
 	e := estimator{metric: m.metric, quantile: quantile, unblocked: d.unblocked, blocks: len(d.blocks)}
-	e.q, e.tail = m.tail(quantile)
+	e.q, e.pooled = m.pooled(quantile)
+	e.mean = !e.pooled && (quantile == "mean" || meansOnly(m.metric))
 	return e
 }
 
@@ -45,15 +50,15 @@ func (d *dataset) estimatorFor(m *measure, quantile string) estimator {
 // still be known.
 func (e estimator) alone(m *measure, level float64) (got stat.Estimate, why string) {
 	none := stat.Estimate{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Level: level, N: e.blocks}
-	if e.tail {
-		return tailOf(m, e.q, level, none)
+	if e.pooled {
+		return pooledOf(m, e.q, level, none)
 	}
 	values := measuredOnly(m.values(e.quantile))
 	if len(values) == 0 {
 		return none, "no block has enough of it"
 	}
-	if e.metric.Unit == metric.Ratio {
-		return meanShare(values, level), ""
+	if e.mean {
+		return blockMean(values, level), ""
 	}
 	got, err := stat.MedianInterval(values, level)
 	if err != nil {
@@ -62,15 +67,16 @@ func (e estimator) alone(m *measure, level float64) (got stat.Estimate, why stri
 	return got, ""
 }
 
-// meanShare is the mean of shares over blocks: their median would hide failures that come in few blocks.
-func meanShare(values []float64, level float64) stat.Estimate {
+// blockMean is the mean over blocks, of values that are not negative.
+func blockMean(values []float64, level float64) stat.Estimate {
 	if e, ok := stat.MeanInterval(values, level); ok {
+		e.Lo = max(0, e.Lo)
 		return e
 	}
 	return stat.Estimate{Value: stat.Mean(values), Lo: math.Inf(-1), Hi: math.Inf(1), Level: level, N: len(values)}
 }
 
-func tailOf(m *measure, q, level float64, none stat.Estimate) (stat.Estimate, string) {
+func pooledOf(m *measure, q, level float64, none stat.Estimate) (stat.Estimate, string) {
 	blocks, n := measuredSamples(m.samples)
 	e, err := stat.PooledQuantile(blocks, q, level)
 	if err == nil {
@@ -83,13 +89,13 @@ func tailOf(m *measure, q, level float64, none stat.Estimate) (stat.Estimate, st
 }
 
 // between sets up the test of y against its base x. inUnit asks for a difference in the metric's unit, though a ratio
-// has a meaning; a tail has none. It fails where there are too few blocks for any interval.
+// has a meaning; a pooled quantile has none. It fails where there are too few blocks for any interval.
 func (e estimator) between(x, y *measure, inUnit bool) (*contrast, error) {
-	if e.tail {
+	if e.pooled {
 		if e.unblocked {
-			return nil, errors.New("the tail cannot be compared without blocks")
+			return nil, errors.New("of percentiles only the median can be compared without blocks")
 		}
-		return e.ofTails(bothSamples(x.samples, y.samples)), nil
+		return e.ofPooled(bothSamples(x.samples, y.samples)), nil
 	}
 	if e.quantile == x.main && !e.unblocked {
 		if c := e.ofRounds(x, y); c != nil {
@@ -121,8 +127,8 @@ func ownUnit(m metric.Metric) metric.Unit {
 	return m.Unit
 }
 
-// ofTails compares pooled quantiles of the samples of each block.
-func (e estimator) ofTails(base, treated []stat.Sample) *contrast {
+// ofPooled compares pooled quantiles of the samples of each block.
+func (e estimator) ofPooled(base, treated []stat.Sample) *contrast {
 	c := &contrast{metric: e.metric, base: stat.SampleQuantile(e.q, base...)}
 	c.effect.Unit = ownUnit(e.metric)
 	c.effect.Metric, c.effect.Kind, c.effect.Blocks = e.metric.Name, kindRatio, min(len(base), len(treated))
@@ -146,24 +152,51 @@ func (e estimator) ofBlocks(x, y []float64, inUnit bool) (*contrast, error) {
 	c.effect.Unit = ownUnit(e.metric)
 	c.effect.Metric, c.effect.Blocks = e.metric.Name, min(len(x), len(y))
 	c.effect.Kind = kindRatio
-	if inUnit || e.metric.Unit == metric.Ratio || !positive(x) || !positive(y) {
+	whole := [2][]float64{x, y}
+	if e.mean {
+		whole = [2][]float64{{stat.Mean(x)}, {stat.Mean(y)}}
+	}
+	if inUnit || e.metric.Unit == metric.Ratio || !positive(whole[0]) || !positive(whole[1]) {
 		c.effect.Kind = kindDifference
-	} else {
+	} else if !e.mean {
 		x, y = logs(x), logs(y)
 	}
 	switch {
+	case e.mean:
+		c.ofMeans(x, y)
 	case e.metric.Noise == metric.Exact:
 		c.exact, c.test = true, exactly(x, y)
 	case e.unblocked:
 		c.least = stat.LeastShiftP(len(x), len(y))
 		c.test = func(level float64) (stat.Test, error) { return stat.HodgesLehmannShift(x, y, level) }
 	default:
-		c.within(x, y)
-	}
-	if e.metric.Unit == metric.Ratio && !e.unblocked {
-		c.ratio = func(level float64) (stat.Estimate, bool) { return stat.MeanRatio(x, y, level) }
+		c.differences(differencesOf(x, y))
 	}
 	return c, nil
+}
+
+// ofMeans compares means over blocks: by their ratio, or by their difference.
+func (c *contrast) ofMeans(x, y []float64) {
+	c.base = stat.Mean(x)
+	ratio, difference := stat.MeanRatioApart, func(level float64) (stat.Test, error) { return stat.MeanShift(x, y, level) }
+	if !c.unblocked {
+		d := differencesOf(x, y)
+		c.same = !slices.ContainsFunc(d, func(v float64) bool { return v != 0 })
+		ratio, difference = stat.MeanRatio, func(level float64) (stat.Test, error) { return stat.MeanTest(d, level) }
+	}
+	c.ratio = func(level float64) (stat.Estimate, bool) { return ratio(x, y, level) }
+	c.mean = difference
+	if c.effect.Kind == kindRatio {
+		c.mean = func(level float64) (stat.Test, error) {
+			t, err := difference(level)
+			if e, ok := c.ratio(level); ok {
+				t.Estimate = e
+				t.Value, t.Lo, t.Hi = math.Log(e.Value), math.Log(e.Lo), math.Log(e.Hi)
+			}
+			return t, err
+		}
+	}
+	c.byMean()
 }
 
 // ofRounds compares the medians of blocks whose arms took turns. It returns nil if they did not, or if the turns of one
@@ -193,13 +226,13 @@ func (e estimator) ofRounds(x, y *measure) *contrast {
 	return c
 }
 
-// within compares values of equal blocks.
-func (c *contrast) within(x, y []float64) {
+// differencesOf are the differences within blocks.
+func differencesOf(x, y []float64) []float64 {
 	d := make([]float64, len(x))
 	for i := range d {
 		d[i] = y[i] - x[i]
 	}
-	c.differences(d)
+	return d
 }
 
 // differences compares by the differences within blocks.
@@ -208,7 +241,4 @@ func (c *contrast) differences(d []float64) {
 	c.least = stat.LeastRankP(len(d))
 	c.test = func(level float64) (stat.Test, error) { return stat.HodgesLehmann(d, level) }
 	c.mean = func(level float64) (stat.Test, error) { return stat.MeanTest(d, level) }
-	if c.metric.Unit == metric.Ratio { // a median over blocks would hide failures that come in few of them
-		c.byMean()
-	}
 }

@@ -52,6 +52,9 @@ func (s *gates) add(g gate) {
 func (c *comparison) gating(budgets []budget.Budget) (out gates) {
 	for i := range budgets {
 		for _, g := range c.named(&budgets[i]) {
+			if budget.Extreme(g.quantile) { // it compares with nothing
+				g.quantile = c.ofSubject[g.of()][0].main
+			}
 			out.add(g)
 		}
 	}

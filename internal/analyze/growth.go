@@ -146,8 +146,8 @@ func (c *comparison) grow(l *line, g gate, ceilings []*budget.Budget) (report.Gr
 				N: l.sizes[i], Value: e.Value, Lo: finite(e.Lo), Hi: finite(e.Hi),
 			})
 		}
-		if how.tail {
-			out.Reason = "a law is fitted to the values of single blocks, which have too few calls for a tail"
+		if how.pooled {
+			out.Reason = "a law is fitted to the values of single blocks, and this quantile is one of all blocks together"
 			continue
 		}
 		values[i] = m.values(g.quantile)

@@ -121,7 +121,7 @@ func Undecidable(blocks int, timed bool) []string {
 	}
 	if timed && blocks < stat.FewestTailBlocks {
 		out = append(out, fmt.Sprintf(
-			"%s cannot tell how p90 and higher quantiles change: %d are needed", unit.Count(blocks, "block"),
+			"%s cannot tell how percentiles other than the median change: %d are needed", unit.Count(blocks, "block"),
 			stat.FewestTailBlocks,
 		))
 	}

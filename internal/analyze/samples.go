@@ -83,7 +83,7 @@ func nanoseconds(v float64) int64 {
 	}))
 }
 
-// summarize is one quantile or summary of a sample, NaN if it has too few values.
+// summarize is one quantile of a sample, or its mean, NaN if it has too few values.
 func summarize(s blockSample, quantile string) float64 {
 	if s == nil || s.Len() == 0 {
 		return math.NaN()
@@ -94,17 +94,8 @@ func summarize(s blockSample, quantile string) float64 {
 		}
 		return stat.SampleQuantile(q, s)
 	}
-	switch quantile {
-	case "min":
-		return stat.Ranked(1, s)
-	case "max":
-		return stat.Ranked(s.Len(), s)
-	case "mean":
+	if quantile == "mean" {
 		return sampleMean(s)
-	case "stddev":
-		mean, sum := sampleMean(s), 0.0
-		s.each(func(v float64) { sum += (v - mean) * (v - mean) })
-		return math.Sqrt(sum / float64(s.Len()-1)) // NaN of one value
 	}
 	return math.NaN()
 }

@@ -109,7 +109,7 @@ func TestAcceptedBudgetsAreMeasured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rec := c.record(t)
 			c.scope.Treatments = rec.Plan.Treatments
-			texts := everyBudget(c.rate, 1200)
+			texts := everyBudget(c.rate, 2000)
 			accepted := 0
 			var asked []string
 			for _, text := range texts {

@@ -18,7 +18,7 @@ func quantilesOf(m *measure) []string {
 	return []string{m.main}
 }
 
-// metrics gives each arm's own values: the median over blocks, the mean of shares, the pooled quantile in the tail.
+// metrics gives each arm's own values: the median over blocks, the mean of means, the pooled quantile of others.
 func (a *analysis) metrics(c *comparison) {
 	for i := range a.rep.Treatments {
 		t := &a.rep.Treatments[i]
@@ -90,7 +90,7 @@ func (a *analysis) blockValues(c *comparison) {
 	for _, m := range c.measures {
 		done := map[string]bool{}
 		for _, g := range c.gates.of[subject{m.operation, m.metric.Name}] {
-			if !c.estimatorFor(m, g.quantile).tail && m.values(g.quantile) != nil {
+			if !c.estimatorFor(m, g.quantile).pooled && m.values(g.quantile) != nil {
 				done[g.quantile] = true
 				a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, g.quantile))
 			}

@@ -196,6 +196,9 @@ func (s *Scope) checkQuantile(b *Budget, k Kind) *Refusal {
 			return refuse(PartQuantile, leave, "the drift of %s has no %s%s", b.Metric, b.Quantile, listed(have))
 		}
 		return nil
+	case s.Rules.Blocks && Extreme(b.Quantile) && b.Limit.Against != Absolute:
+		return refuse(PartLimit, "limit it without a sign, or a percentile such as p99",
+			"one call makes the %s of %s, so that no change of it can be told", b.Quantile, b.Metric)
 	case percentile && k.Percentiles, slices.Contains(k.Quantiles, b.Quantile):
 		return nil
 	case k.Percentiles:
@@ -228,17 +231,25 @@ func driftsOf(name string) []string {
 const LeastTrend = 8 * time.Minute
 
 const (
-	// TailFrom is the fraction from which on a quantile is estimated from the calls of all blocks, since one block has
-	// too few beyond it.
-	TailFrom = 0.9
-	// TailBlocks is how many blocks that takes, as stat.PooledQuantile has it.
-	TailBlocks = 20
-	// tailBeyond is how many values must lie beyond the quantile.
-	tailBeyond = 100
+	// PooledBlocks is how many blocks a pooled quantile takes, as stat.PooledQuantile has it.
+	PooledBlocks = 20
+	// pooledBeyond is how many values must lie beyond the quantile.
+	pooledBeyond = 100
 )
 
-// TailValues is how many values in all, of all blocks together, the q-quantile takes.
-func TailValues(q float64) float64 { return math.Round(tailBeyond / (1 - q)) }
+// Pooled is the fraction of a quantile that is estimated from the calls of all blocks together: any percentile but the
+// median.
+func Pooled(quantile string) (q float64, ok bool) {
+	q, ok = Fraction(quantile)
+	return q, ok && q != 0.5
+}
+
+// PooledValues is how many values in all, of all blocks together, the q-quantile takes.
+func PooledValues(q float64) float64 { return math.Round(pooledBeyond / min(q, 1-q)) }
+
+// Extreme reports whether a quantile is the least or the greatest of the values that there were: a fact without an
+// interval.
+func Extreme(quantile string) bool { return quantile == "min" || quantile == "max" }
 
 // checkLength refuses what the planned time, or the planned calls, cannot tell.
 func (s *Scope) checkLength(b *Budget, arm *Arm, k Kind) *Refusal {
@@ -256,14 +267,14 @@ func (s *Scope) checkLength(b *Budget, arm *Arm, k Kind) *Refusal {
 	if !s.Rules.Blocks {
 		return refuseShort(b, arm.Samples(b.Operation), math.Round(1/(1-q)), "")
 	}
-	if q < TailFrom || s.Blocks == 0 {
+	if _, pooled := Pooled(b.Quantile); !pooled || s.Blocks == 0 {
 		return nil
 	}
-	if s.Blocks < TailBlocks {
-		return refuse(PartQuantile, fmt.Sprintf("blocks: %d", TailBlocks), "%s needs %d blocks, and there are at most %d",
-			b.Quantile, TailBlocks, s.Blocks)
+	if s.Blocks < PooledBlocks {
+		return refuse(PartQuantile, fmt.Sprintf("blocks: %d", PooledBlocks), "%s needs %d blocks, and there are at most %d",
+			b.Quantile, PooledBlocks, s.Blocks)
 	}
-	return refuseShort(b, arm.Samples(b.Operation)*float64(s.Blocks), TailValues(q),
+	return refuseShort(b, arm.Samples(b.Operation)*float64(s.Blocks), PooledValues(q),
 		fmt.Sprintf(" in at most %d blocks", s.Blocks))
 }
 

@@ -170,10 +170,11 @@ func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// Summaries are the quantiles that are not percentiles.
-func Summaries() []string { return slices.Clone(summaries) }
+// Summaries are the quantiles that are not percentiles and that a question may judge.
+func Summaries() []string { return []string{"min", "mean", "max"} }
 
-var summaries = []string{"min", "mean", "stddev", "max"}
+// summaries are those that are read, also where no question judges them.
+var summaries = append(Summaries(), "stddev")
 
 // quantile finds a quantile at the end of a dotted name, and how many parts it takes: "p99.9" takes two, and is p999.
 func quantile(words []string) (name string, used int) {

@@ -60,14 +60,15 @@ func budgetNeeds(e *config.Experiment, scope *budget.Scope, budgets []budget.Bud
 	out := []string{"only the metrics that the budgets name"}
 	for i := range budgets {
 		b := &budgets[i]
-		q, tail := budget.Fraction(b.Quantile)
-		if !tail || q < budget.TailFrom {
+		q, pooled := budget.Pooled(b.Quantile)
+		if !pooled {
 			continue
 		}
-		line := fmt.Sprintf("%s: from %d blocks and %.0f values in all on", b.Text, budget.TailBlocks, budget.TailValues(q))
+		values := budget.PooledValues(q)
+		line := fmt.Sprintf("%s: from %d blocks and %.0f values in all on", b.Text, budget.PooledBlocks, values)
 		if n := minSamples(scope, b); n > 0 {
 			line += fmt.Sprintf(", that is %.0f of the %d blocks",
-				math.Max(budget.TailBlocks, math.Ceil(budget.TailValues(q)/n)), e.Blocks)
+				math.Max(budget.PooledBlocks, math.Ceil(values/n)), e.Blocks)
 		}
 		out = append(out, line)
 	}

@@ -183,7 +183,7 @@ func TestMeanRatioCovers(t *testing.T) {
 	}
 	for _, blocks := range []int{10, 40} {
 		for _, p := range []float64{0.003, 0.02} {
-			below, above := 0, 0
+			below, above, apart := 0, 0, 0
 			for range repetitions {
 				base, treated := make([]float64, blocks), make([]float64, blocks)
 				for i := range base {
@@ -197,6 +197,17 @@ func TestMeanRatioCovers(t *testing.T) {
 				if e.Lo > truth {
 					above++
 				}
+				rng.Shuffle(blocks, func(i, k int) { base[i], base[k] = base[k], base[i] })
+				e, _ = MeanRatioApart(base, treated, level)
+				if d, err := MeanShift(base, treated, level); err != nil || (d.P < 1-level) != (e.Lo > 1 || e.Hi < 1) {
+					t.Fatalf("the interval %+v of the ratio and the test %+v of the difference disagree: %v", e, d, err)
+				}
+				if e.Hi < truth || e.Lo > truth {
+					apart++
+				}
+			}
+			if apart > repetitions*8/100 {
+				t.Errorf("%d blocks, %v, no pairs: %d intervals do not hold the truth, of %d", blocks, p, apart, repetitions)
 			}
 			t.Logf("%d blocks, %v: %d upper ends below the truth, %d lower ends above it", blocks, p, below, above)
 			if below > repetitions*4/100 || above > repetitions*4/100 {
