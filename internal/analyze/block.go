@@ -193,7 +193,8 @@ func (a *analysis) complete(arms []design.Treatment, per map[int]map[string]*rec
 	return out
 }
 
-// batches are what a trial's operations with clocks of their own cost: the block's value is the median of its rounds.
+// batches are what a trial's operations with clocks of their own cost: the block's value is the median of its rounds,
+// of shares and goodput their mean.
 func (a *analysis) batches(t *record.Trial) *extract {
 	x := &extract{trial: t, batched: true, audit: audited{Valid: true}}
 	per := map[key]*measure{}
@@ -206,14 +207,20 @@ func (a *analysis) batches(t *record.Trial) *extract {
 		}
 		k := key{t.Treatment, b.Operation, found.Name}
 		if per[k] == nil {
-			per[k] = &measure{key: k, metric: found, of: "batches"}
+			per[k] = &measure{key: k, metric: found, of: "batches", weight: []float64{0}}
 			x.measures = append(x.measures, per[k])
 		}
-		per[k].value = append(per[k].value, measuredOnly(b.Values)...)
+		values := measuredOnly(b.Values)
+		per[k].value = append(per[k].value, values...)
+		per[k].weight[0] += float64(b.N) * float64(len(values))
 	}
 	for _, m := range x.measures {
 		slices.Sort(m.value)
-		m.samples, m.value = []blockSample{costs{m.value}}, []float64{stat.SortedMedian(m.value)}
+		v := stat.SortedMedian(m.value)
+		if meansOnly(m.metric) {
+			v = stat.Mean(m.value)
+		}
+		m.samples, m.value = []blockSample{costs{m.value}}, []float64{v}
 	}
 	return x
 }

@@ -114,8 +114,8 @@ func (c *comparison) absolute(b *budget.Budget, m *measure, g gate, alpha float6
 		return extremeOf(m, g.quantile)
 	}
 	e, why := c.estimatorFor(m, g.quantile).alone(m, 1-alpha)
-	if m.metric.Unit == metric.Ratio {
-		e = c.widened(m, e)
+	if why == "" && m.metric.Unit == metric.Ratio {
+		e, why = widened(m, e)
 	}
 	if why != "" {
 		return c.open(e.Value, why)
@@ -148,22 +148,43 @@ func (c *comparison) open(v float64, why string) finding {
 }
 
 // widened gives a share at least the interval that so many calls can tell: where no call failed in any block, blocks do
-// not vary.
-func (c *comparison) widened(m *measure, e stat.Estimate) stat.Estimate {
-	if m.metric.Name != metric.Error.Name {
-		return e
+// not vary. A share of nobody knows how many calls has none.
+func widened(m *measure, e stat.Estimate) (wide stat.Estimate, why string) {
+	k, n := m.counted()
+	if !(n > 0) {
+		return e, "nobody knows of how many calls it is a share"
 	}
-	var due, bad float64
+	if w := wilsonAt(k, n, stat.NormalQuantile((1+e.Level)/2)); isFinite(w.Lo) {
+		e.Lo, e.Hi = max(0, min(e.Lo, w.Lo)), max(e.Hi, w.Hi)
+	}
+	return e, ""
+}
+
+// widenedRatio does so for the ratio of two shares, less 1: by the normal interval of its logarithm, with half a call
+// more that counts and half a call that does not (Walter, Biometrika 62 (1975) 371), since none may count.
+func widenedRatio(base, treated *measure, e stat.Estimate) (wide stat.Estimate, why string) {
+	log, variance := 0.0, 0.0
+	for sign, m := range map[float64]*measure{-1: base, 1: treated} {
+		k, n := m.counted()
+		if !(n > 0) {
+			return e, "nobody knows of how many calls it is a share"
+		}
+		log += sign * math.Log((k+0.5)/(n+1))
+		variance += max(0, 1/(k+0.5)-1/(n+1))
+	}
+	half := stat.NormalQuantile((1+e.Level)/2) * math.Sqrt(variance)
+	e.Lo, e.Hi = min(e.Lo, math.Expm1(log-half)), max(e.Hi, math.Expm1(log+half))
+	return e, ""
+}
+
+// counted is how many of how many calls a share is of.
+func (m *measure) counted() (k, n float64) {
 	for i, v := range m.value {
 		if isFinite(v) && i < len(m.weight) {
-			due, bad = due+m.weight[i], bad+v*m.weight[i]
+			k, n = k+v*m.weight[i], n+m.weight[i]
 		}
 	}
-	if w := wilsonAt(bad, due, stat.NormalQuantile((1+e.Level)/2)); isFinite(w.Lo) {
-		e.Lo, e.Hi = min(e.Lo, w.Lo), max(e.Hi, w.Hi)
-	}
-	e.Lo = max(0, e.Lo)
-	return e
+	return k, n
 }
 
 // basis says what an interval rests on, and how many blocks would tell it from the limit if it does not yet.
@@ -226,6 +247,11 @@ func (c *comparison) asRatio(b *budget.Budget, x *contrast, base string, g gate,
 			return unmeasured("the baseline's %s is 0, of which a percentage has no meaning: limit it without a sign", g)
 		}
 		e, limit = x.overBase(own), b.Limit.Value
+		if x.metric.Unit == metric.Ratio {
+			if e, why = widenedRatio(from, c.find(x.effect.Treatment, g.operation, g.metric), e); why != "" {
+				return c.open(e.Value, why)
+			}
+		}
 	}
 	f := finding{Interval: budget.Interval{Value: x.share(e.Value), Lo: x.share(e.Lo), Hi: x.share(e.Hi)}}
 	if x.wide {

@@ -164,6 +164,47 @@ func TestBudgetsSeeFewBlocks(t *testing.T) {
 	}
 }
 
+// TestSharesOfFewCalls: a share of batches is the mean of these, and no better known than so many calls allow.
+func TestSharesOfFewCalls(t *testing.T) {
+	t.Parallel()
+	x := experiment{blocks: 10, rounds: 8, seed: 3}
+	never := func(string, int, int) float64 { return 0 }
+	for _, c := range []struct {
+		budget string
+		share  func(treatment string, block, round int) float64
+		want   report.Verdict
+		reason string
+	}{
+		{"error <= 0%", never, report.Inconclusive, "10 blocks"},
+		{"error <= 0.01%", never, report.Inconclusive, "10 blocks"},
+		{"error <= 2%", never, report.Pass, "10 blocks"}, // none of 400
+		{"error >= 99.99%", func(string, int, int) float64 { return 1 }, report.Inconclusive, "10 blocks"},
+		{"error <= 10%", func(_ string, _, round int) float64 { return float64(round % 2) }, report.Fail, "10 blocks"},
+		{"error <= -99%", func(treatment string, _, round int) float64 {
+			if treatment == seccomp || round > 0 {
+				return 0
+			}
+			return 0.2
+		}, report.Inconclusive, "10 blocks"},
+	} {
+		x.share, x.budget = c.share, []string{"open." + c.budget}
+		r := x.record()
+		b := analyzedRecord(t, r).Budgets[0]
+		if b.Verdict != c.want || !strings.Contains(b.Reason, c.reason) {
+			t.Errorf("%s: %s (%s) [%v, %v], want %s", b.Text, b.Verdict, b.Reason, show(b.Lo), show(b.Hi), c.want)
+		}
+		for _, trial := range r.Trials {
+			for i := range trial.Batches {
+				trial.Batches[i].N = 0
+			}
+		}
+		b = analyzedRecord(t, r).Budgets[0]
+		if b.Verdict != report.Inconclusive || !strings.Contains(b.Reason, "nobody knows") {
+			t.Errorf("%s of nobody knows how many calls: %s (%s)", b.Text, b.Verdict, b.Reason)
+		}
+	}
+}
+
 // TestMeansCover: blocks that each take ten times as long with a chance of a fifth. The upper end of the mean is below
 // the truth hardly more often than so few slow blocks come that nobody could tell.
 func TestMeansCover(t *testing.T) {

@@ -58,7 +58,7 @@ type measure struct {
 	of      string        // what samples are: "calls", "batches", or "" where a block has one value only
 	// rounds are the times of the calls of each block by round, where treatments take turns.
 	rounds []rounds
-	// weight is how many calls a block's share is of; only of shares.
+	// weight is how many calls a block's value is of; of shares and batches.
 	weight []float64
 	// known are the values that were computed from samples, by quantile.
 	known map[string][]float64
@@ -101,7 +101,9 @@ func (d *dataset) add(m *measure) {
 		return // a damaged record may name one operation twice, or in two ways
 	}
 	x.value = append(x.value, m.value...)
-	x.weight = append(x.weight, m.weight...)
+	if len(m.weight) > 0 {
+		x.weight = append(append(x.weight, make([]float64, len(x.value)-1-len(x.weight))...), m.weight...)
+	}
 	if len(m.rounds) > 0 {
 		for len(x.rounds) < len(x.value)-1 {
 			x.rounds = append(x.rounds, nil)
@@ -157,9 +159,6 @@ func (d *dataset) complete() {
 func (m *measure) pad(blocks int) {
 	for len(m.value) < blocks {
 		m.value = append(m.value, math.NaN())
-		if len(m.weight) > 0 {
-			m.weight = append(m.weight, 0)
-		}
 	}
 	for m.of != "" && len(m.samples) < blocks {
 		m.samples = append(m.samples, nil)

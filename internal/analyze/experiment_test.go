@@ -39,6 +39,8 @@ type experiment struct {
 	spoil func(treatment string, block int) bool // the generator is late
 	fail  func(treatment string, block, call int) bool
 	took  time.Duration                          // of calls that fail, after they were sent; 0: as long as others
+	// share of the few calls of a batch that failed; nil: batches do not say.
+	share func(treatment string, block, round int) float64
 	drop  func(treatment string, block int) bool // the trial is cut short
 	end   record.Status
 	// area is "padlock", or "turnpike" for calls, unless it is said; beside writes what else a trial leaves behind.
@@ -118,8 +120,20 @@ func (x *experiment) batches(t design.Trial, operation string, shared float64, r
 	of := func(m string, v []float64) record.Batches {
 		return record.Batches{Treatment: t.Treatment, Block: t.Block, Operation: operation, Metric: m, N: 5000, Values: v}
 	}
-	return []record.Batches{of("cpu", cpu), of("wall", wall)}
+	out := []record.Batches{of("cpu", cpu), of("wall", wall)}
+	if x.share != nil {
+		b := of("error", nil)
+		b.N = fewCalls
+		for round := range x.rounds {
+			b.Values = append(b.Values, x.share(t.Treatment, t.Block, round))
+		}
+		out = append(out, b)
+	}
+	return out
 }
+
+// fewCalls are in a batch that says how many of them failed.
+const fewCalls = 5
 
 func (x *experiment) begin(t design.Trial) record.TrialBegin {
 	b := record.TrialBegin{Trial: t, Operations: x.operations}
