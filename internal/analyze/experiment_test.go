@@ -38,7 +38,7 @@ type experiment struct {
 	calls int
 	spoil func(treatment string, block int) bool // the generator is late
 	fail  func(treatment string, block, call int) bool
-	took  time.Duration                          // of calls that fail, after they were sent; 0: as long as others
+	took  time.Duration // of calls that fail, after they were sent; 0: as long as others
 	// share of the few calls of a batch that failed; nil: batches do not say.
 	share func(treatment string, block, round int) float64
 	drop  func(treatment string, block int) bool // the trial is cut short
