@@ -36,8 +36,14 @@ func (a *analysis) checks(c *comparison) {
 		}
 		family := c.family(base.ID, t.ID, gates, skipped)
 		if t.Control == design.AA {
-			found = found || len(family) > 0
-			out.Effects = append(out.Effects, a.check(family, design.AA, out)...)
+			judged := a.check(family, design.AA, out)
+			for _, x := range family {
+				if x.unbounded() {
+					skipped.add(x.failed, gate{x.effect.Operation, x.effect.Metric, x.effect.Quantile})
+				}
+			}
+			found = found || len(judged) > 0
+			out.Effects = append(out.Effects, judged...)
 			continue
 		}
 		a.negatives = append(a.negatives, family...)

@@ -23,6 +23,7 @@ type turned struct {
 	late   bool    // a stall delays every call of some turns
 	carry  float64 // of the response times of turns that follow the treated arm's; 0: none
 	refuse int     // every so-many-th call of the treated arm is refused at once; 0: none
+	down   bool    // all calls of every arm are
 	seed   uint64
 }
 
@@ -105,7 +106,7 @@ func (x turned) turn(arm, before string, at time.Duration, rng *rand.Rand) (out 
 		c.Sent = c.Ready + stall + 1000
 		c.FirstByte = c.Sent + time.Duration(d)
 		c.Done = c.FirstByte + 1000
-		if arm == "on" && x.refuse > 0 && i%x.refuse == 0 {
+		if x.down || arm == "on" && x.refuse > 0 && i%x.refuse == 0 {
 			c.Outcome, c.Status, c.FirstByte, c.Done = load.Refused, 503, c.Sent+1000, c.Sent+2000
 		}
 		out = append(out, c)

@@ -156,19 +156,21 @@ func hull(f, g func(level float64) (stat.Test, error)) func(level float64) (stat
 
 // failedUnder says how many calls of an operation failed under each of some treatments.
 func (c *comparison) failedUnder(operation string, treatments ...string) string {
+	const means = ", and a call that failed is not answered in any time"
 	text := ""
 	for i, id := range treatments {
-		share := 0.0
-		if m := c.find(id, operation, metric.Error.Name); m != nil {
-			share = stat.Mean(measuredOnly(m.value))
+		m := c.find(id, operation, metric.Error.Name)
+		if m == nil { // of several operations
+			return "some calls failed" + means
 		}
+		share := unit.Share(stat.Mean(measuredOnly(m.value)))
 		if i == 0 {
-			text = unit.Share(share) + " of the calls failed under " + id
+			text = share + " of the calls failed under " + id
 		} else {
-			text += " and " + unit.Share(share) + " under " + id
+			text += " and " + share + " under " + id
 		}
 	}
-	return text + ", and a call that failed is not answered in any time"
+	return text + means
 }
 
 // unbounded reports whether so many calls failed that an effect on times has no bound.

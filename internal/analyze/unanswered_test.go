@@ -93,6 +93,23 @@ func TestEffectsOfRefusal(t *testing.T) {
 	}
 }
 
+// TestNothingAnsweredChecksNothing: a baseline that refuses every call is not quiet against itself.
+func TestNothingAnsweredChecksNothing(t *testing.T) {
+	t.Parallel()
+	r := turned{blocks: 10, factor: 1, down: true, seed: 3}.record(t)
+	for _, trial := range r.Trials {
+		trial.Samples = nil // CPU time could be judged
+	}
+	rep := analyzedRecord(t, r)
+	if aa := rep.AA; aa == nil || aa.Reliable || len(aa.Effects) > 0 ||
+		!strings.Contains(aa.Unchecked, "100% of the calls") {
+		t.Errorf("%+v", aa)
+	}
+	if slices.ContainsFunc(rep.Effects, func(e report.Effect) bool { return e.Metric == "response" }) {
+		t.Errorf("%+v", rep.Effects)
+	}
+}
+
 // TestImportedFailures: another tool's calls that failed at once are not the faster ones.
 func TestImportedFailures(t *testing.T) {
 	t.Parallel()
@@ -114,8 +131,10 @@ func TestImportedFailures(t *testing.T) {
 		must(t, err)
 		rep, err := CompareRuns(a, b, arms, CompareOptions{Budget: []string{"service <= +5%"}})
 		must(t, err)
-		if got := rep.Budgets[0]; got.Verdict != want {
-			t.Errorf("%d %% refused: %s (%s), want %s", refused, got.Verdict, got.Reason, want)
+		said := "0% of the calls failed under a:imported and " + fmt.Sprint(refused) + "% under imported"
+		got := rep.Budgets[0]
+		if got.Verdict != want || want != report.Pass && !strings.Contains(got.Reason, said) {
+			t.Errorf("%d %% refused: %s (%s), want %s (%s)", refused, got.Verdict, got.Reason, want, said)
 		}
 	}
 }

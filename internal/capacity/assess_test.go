@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -213,6 +214,27 @@ func TestDescribedRecovery(t *testing.T) {
 	if want := "recovers after 31.0 s, after the client had closed its idle connections at 30.0 " +
 		"s"; r.RecoveryNote != want {
 		t.Errorf("note %q, want %q", r.RecoveryNote, want)
+	}
+	v.Recovered = false
+	for good, want := range map[int]bool{0: false, 9: false, 10: false, 11: true, 20: true} {
+		tr := Trace{Recovery: v, Stop: StopFailing, Steps: []Step{{
+			Role: RoleRamp, Rate: 10, Segment: load.Segment{End: 2 * time.Second, Offered: 20},
+		}}}
+		calls := make(load.Calls, 20)
+		for i := range calls {
+			calls[i] = load.Call{Intended: time.Duration(i) * time.Second / 10, Done: 3 * time.Second, Status: 200}
+			if i >= good {
+				calls[i].Outcome, calls[i].Status = load.Refused, 503
+			}
+		}
+		tr.Calls = calls
+		if r := Assess(tr); r.Wedged != want {
+			t.Errorf("%d of 20 calls were answered well at first: wedged %v, want %v (%s)", good, r.Wedged, want, r.RecoveryNote)
+		}
+		said := failures(tr.Calls.Due(0, time.Minute), uint64(21-good))
+		if want := fmt.Sprintf(" well: %d × 503, 1 failed without an answer", 20-good); good < 20 && said != want {
+			t.Errorf("%q, want %q", said, want)
+		}
 	}
 	v.Complete = false
 	if r := Assess(Trace{Recovery: v}); r.Wedged || r.RecoverySeconds != nil {

@@ -2,9 +2,14 @@ package capacity
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
+	"tare/internal/load"
 	"tare/internal/stat"
 )
 
@@ -138,7 +143,8 @@ func (r *session) lower(step *Step) (float64, error) {
 		return step.Rate, err
 	}
 	if r.attempts[RoleRamp] == 2 && good == 0 && r.freshCallsUnanswered() {
-		r.stop(StopNoAnswer, fmt.Sprintf("the target answers no call: %d failed, %d are outstanding", bad, now.open))
+		r.stop(StopNoAnswer, fmt.Sprintf("the target answers no call%s, %d are outstanding",
+			failures(r.due(r.start, math.MaxInt64), bad), now.open))
 		return 0, errStop
 	}
 	share, slower := r.badShare(*step), r.badShare(r.t.Steps[0])
@@ -150,6 +156,28 @@ func (r *session) lower(step *Step) (float64, error) {
 		return 0, errStop
 	}
 	return step.Rate / 4, r.drain("a lower rate")
+}
+
+// failures says how many calls failed, and with which statuses where they were answered: " well: 17 × 503".
+func failures(calls iter.Seq[*load.Call], bad uint64) string {
+	per := map[uint16]uint64{}
+	for c := range calls {
+		if c.Done != 0 && c.Status != 0 && !c.Outcome.Good() {
+			per[c.Status]++
+		}
+	}
+	if len(per) == 0 {
+		return fmt.Sprintf(": %d failed", bad)
+	}
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(per)) {
+		parts = append(parts, fmt.Sprintf("%d × %d", per[status], status))
+		bad -= min(bad, per[status])
+	}
+	if bad > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed without an answer", bad))
+	}
+	return " well: " + strings.Join(parts, ", ")
 }
 
 // badShare is the share of the calls that ended in a step that ended badly.

@@ -256,9 +256,24 @@ func (t Trace) overload(attempt int) (steps []Step) {
 	return steps
 }
 
+// served reports whether most calls of the first step were answered well, of a target that then failed at any rate: one
+// that never served did not stay down after the load.
+func (t Trace) served() bool {
+	if t.Stop != StopNoAnswer && t.Stop != StopFailing || len(t.Steps) == 0 {
+		return true
+	}
+	good, n := 0, 0
+	for c := range t.Calls.Due(t.Steps[0].Segment.Start, t.Steps[0].Segment.End) {
+		if n++; !endedBadly(c) {
+			good++
+		}
+	}
+	return 2*good > n
+}
+
 func (r *Result) recover(t Trace) {
 	v := t.Recovery
-	if v == nil || !v.Complete {
+	if v == nil || !v.Complete || !v.Recovered && !t.served() {
 		return
 	}
 	r.Wedged, r.IdleDropped = !v.Recovered, v.DroppedIdle != nil
