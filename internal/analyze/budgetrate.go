@@ -9,6 +9,7 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/capacity"
+	"tare/internal/metric"
 	"tare/internal/report"
 	"tare/internal/unit"
 )
@@ -64,6 +65,9 @@ func testimonies(b *budget.Budget, operation int, trace *capacity.Trace) (all []
 			continue
 		}
 		x.verdict, x.note = x.judged(b, x.interval)
+		if b.Metric == metric.Error.Name && x.interval.Value == 0 {
+			x.note += ", none of which failed; " + missedOutages
+		}
 		carries := x.verdict == report.Pass && s.rate > b.At || x.verdict == report.Fail && s.rate < b.At
 		switch {
 		case !x.same && !carries:

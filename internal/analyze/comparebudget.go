@@ -120,9 +120,15 @@ func (c *comparison) absolute(b *budget.Budget, m *measure, g gate, alpha float6
 	if why != "" {
 		return c.open(e.Value, why)
 	}
-	return finding{
-		Interval: budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}, how: c.basis(b, &e, b.Limit.Value, alpha),
+	if s := c.find(m.treatment, m.operation, metric.Error.Name); s != nil && m.metric.Name == metric.Goodput.Name {
+		x := goodput(budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}, c.absolute(b, s, gate{}, alpha).Interval)
+		e.Lo, e.Hi = x.Lo, x.Hi
 	}
+	how := c.basis(b, &e, b.Limit.Value, alpha)
+	if m.metric.Name == metric.Error.Name && e.Value == 0 {
+		how += "; no call failed: " + missedOutages
+	}
+	return finding{Interval: budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}, how: how}
 }
 
 // extremeOf is the least or the greatest of all values: a fact of these, and no estimate.
@@ -147,17 +153,27 @@ func (c *comparison) open(v float64, why string) finding {
 	return finding{Interval: budget.Interval{Value: v, Lo: math.Inf(-1), Hi: math.Inf(1)}, how: why}
 }
 
-// widened gives a share at least the interval that so many calls can tell: where no call failed in any block, blocks do
-// not vary. A share of nobody knows how many calls has none.
+// widened gives a share at least the interval that so many calls can tell, and that of so many events where few blocks
+// have any. A share of nobody knows how many calls has none.
 func widened(m *measure, e stat.Estimate) (wide stat.Estimate, why string) {
-	k, n := m.counted()
-	if !(n > 0) {
+	c := m.course()
+	if _, n := c.counted(); !(n > 0) {
 		return e, "nobody knows of how many calls it is a share"
 	}
-	if w := wilsonAt(k, n, stat.NormalQuantile((1+e.Level)/2)); isFinite(w.Lo) {
-		e.Lo, e.Hi = max(0, min(e.Lo, w.Lo)), max(e.Hi, w.Hi)
-	}
+	x := c.share(budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}, e.Level)
+	e.Lo, e.Hi = x.Lo, x.Hi
 	return e, ""
+}
+
+// course is a share by block, with its calls.
+func (m *measure) course() *course {
+	c := &course{}
+	for i, v := range m.value {
+		if isFinite(v) && i < len(m.weight) {
+			c.value, c.weight = append(c.value, v), append(c.weight, m.weight[i])
+		}
+	}
+	return c
 }
 
 // widenedRatio does so for the ratio of two shares, less 1: by the normal interval of its logarithm, with half a call
@@ -165,26 +181,16 @@ func widened(m *measure, e stat.Estimate) (wide stat.Estimate, why string) {
 func widenedRatio(base, treated *measure, e stat.Estimate) (wide stat.Estimate, why string) {
 	log, variance := 0.0, 0.0
 	for sign, m := range map[float64]*measure{-1: base, 1: treated} {
-		k, n := m.counted()
+		k, n := m.course().counted()
 		if !(n > 0) {
 			return e, "nobody knows of how many calls it is a share"
 		}
 		log += sign * math.Log((k+0.5)/(n+1))
 		variance += max(0, 1/(k+0.5)-1/(n+1))
 	}
-	half := stat.NormalQuantile((1+e.Level)/2) * math.Sqrt(variance)
+	half := zOf(e.Level) * math.Sqrt(variance)
 	e.Lo, e.Hi = min(e.Lo, math.Expm1(log-half)), max(e.Hi, math.Expm1(log+half))
 	return e, ""
-}
-
-// counted is how many of how many calls a share is of.
-func (m *measure) counted() (k, n float64) {
-	for i, v := range m.value {
-		if isFinite(v) && i < len(m.weight) {
-			k, n = k+v*m.weight[i], n+m.weight[i]
-		}
-	}
-	return k, n
 }
 
 // basis says what an interval rests on, and how many blocks would tell it from the limit if it does not yet.

@@ -80,7 +80,15 @@ func (s *soak) meanFinding(b *budget.Budget) finding {
 	case why != "":
 		return unmeasured("%s", why)
 	}
-	return finding{Interval: budget.Interval{Value: e.Value, Lo: max(0, e.Lo), Hi: e.Hi}, how: basisOf(&e)}
+	f := finding{Interval: budget.Interval{Value: e.Value, Lo: max(0, e.Lo), Hi: e.Hi}, how: basisOf(&e)}
+	if b.Metric == metric.Goodput.Name {
+		failed := s.errorFinding(&budget.Budget{Operation: b.Operation, Metric: metric.Error.Name})
+		if x := goodput(f.Interval, failed.Interval); x != f.Interval {
+			f.Interval = x
+			f.how += fmt.Sprintf("; of the calls %s to %s may fail", unit.Share(failed.Lo), unit.Share(failed.Hi))
+		}
+	}
+	return f
 }
 
 func basisOf(e *stat.Estimate) string {
@@ -132,14 +140,14 @@ func (s *soak) errorFinding(b *budget.Budget) finding {
 		f.how = why
 	}
 	if bad == 0 {
-		f.how = fmt.Sprintf("none of %.0f calls failed: fewer than %s do if each fails by itself; outages that are rarer "+
-			"than a few in such a run may have been missed", ended, unit.Share(f.Hi))
+		f.how = fmt.Sprintf("none of %.0f calls failed: fewer than %s do if each fails by itself; %s", ended,
+			unit.Share(f.Hi), missedOutages)
 	}
 	m, of := s.find(b.Operation, b.Metric, "")
 	stretches, equal, rare := s.course(m, everyWindow, of).events()
 	x := budget.Interval{Value: f.Value, Lo: max(f.Lo, f.Value*fewest(stretches)), Hi: f.Hi}
 	if rare {
-		x.Hi = min(1, max(f.Hi, f.Value*mostOf(equal)))
+		x.Hi = min(1, max(f.Hi, f.Value*mostOf(equal, level)))
 	}
 	if x != f.Interval {
 		f.Interval = x

@@ -11,6 +11,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/record"
+	"tare/internal/stat"
 	"tare/rigs/hosttest"
 )
 
@@ -77,7 +78,7 @@ func TestErrorIntervals(t *testing.T) {
 			if c.equal {
 				long = func() float64 { return 1 }
 			}
-			below, wide := 0, 0
+			below, wide, above := 0, 0, 0
 			for range repetitions {
 				s := failing(windows, outages(rng, windows*200, c.mean, length, long))
 				f := s.errorFinding(&budget.Budget{Metric: metric.Error.Name, Op: budget.AtMost})
@@ -87,6 +88,13 @@ func TestErrorIntervals(t *testing.T) {
 				if f.Hi > 8*truth {
 					wide++
 				}
+				g := s.meanFinding(&budget.Budget{Metric: metric.Goodput.Name, Op: budget.AtLeast})
+				if f.Value > 0 && g.Lo > 200*(1-truth) {
+					above++
+				}
+			}
+			if above > c.most {
+				t.Errorf("the lower end of the goodput is above the truth in %d of %d runs, want %d", above, repetitions, c.most)
 			}
 			t.Logf("the upper end is below the truth in %d of %d runs, and above 8 times it in %d", below, repetitions, wide)
 			if below > c.most || wide > repetitions/20 {
@@ -94,6 +102,72 @@ func TestErrorIntervals(t *testing.T) {
 					repetitions, c.most, wide)
 			}
 		})
+	}
+}
+
+// TestErrorIntervalsAtARate: a server that fails for half a second, at any time. What a stretch of a search shows of so
+// few outages is not the truth, and its interval allows for that.
+func TestErrorIntervalsAtARate(t *testing.T) {
+	t.Parallel()
+	const rate, seconds, repetitions = 100, 30, 400
+	for _, mean := range []float64{0.3, 0.5, 1, 3} { // outages in a stretch
+		rng := rand.New(rand.NewPCG(9, uint64(mean*10)))
+		truth := 1 - math.Exp(-mean*0.5/seconds)
+		below, above := 0, 0
+		for range repetitions {
+			trace := made(tried{rate: rate, took: time.Millisecond, lasts: seconds * time.Second})
+			calls := trace.Calls.(load.Calls)
+			bad := outages(rng, len(calls), mean, rate/2, func() float64 { return 1 })
+			for i := range calls {
+				if bad(i) {
+					calls[i].Outcome = load.Refused
+				}
+			}
+			x := stretches(&trace)[0].of(&budget.Budget{Metric: metric.Error.Name})
+			if x.Value > 0 && x.Hi < truth {
+				below++
+			}
+			if x.Lo > truth {
+				above++
+			}
+		}
+		t.Logf("%v: the upper end is below the truth in %d, the lower end above it in %d of %d runs", mean, below, above,
+			repetitions)
+		if below > repetitions*4/100 || above > repetitions*4/100 {
+			t.Errorf("%v: the upper end is below the truth in %d, the lower end above it in %d of %d runs", mean, below, above,
+				repetitions)
+		}
+	}
+}
+
+// TestErrorIntervalsOverBlocks: blocks in which a tenth of the calls fail, and others in which none does.
+func TestErrorIntervalsOverBlocks(t *testing.T) {
+	t.Parallel()
+	const blocks, calls, repetitions = 20, 150, 1000
+	for _, mean := range []float64{1, 2, 4, 6} { // bad blocks in a run
+		rng := rand.New(rand.NewPCG(10, uint64(mean)))
+		below := 0
+		for range repetitions {
+			m := &measure{metric: metric.Error}
+			for range blocks {
+				v := 0.0
+				if rng.Float64() < mean/blocks {
+					v = 0.1
+				}
+				m.value, m.weight = append(m.value, v), append(m.weight, calls)
+			}
+			e, why := widened(m, blockMean(m.value, 1-stat.LookAlpha))
+			if why != "" {
+				t.Fatal(why)
+			}
+			if e.Value > 0 && e.Hi < 0.1*mean/blocks {
+				below++
+			}
+		}
+		t.Logf("%v: the upper end is below the truth in %d of %d runs", mean, below, repetitions)
+		if below > repetitions*13/1000 {
+			t.Errorf("%v: the upper end is below the truth in %d of %d runs", mean, below, repetitions)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/report"
 	"tare/internal/signature"
+	"tare/internal/stat"
 	"tare/internal/unit"
 )
 
@@ -101,13 +102,41 @@ func (s *stretch) judged(b *budget.Budget, x budget.Interval) (v report.Verdict,
 // shownOwn is the shortest delay by the generator, in seconds, that is told beside a time.
 const shownOwn = 100e-6
 
+// failureWindow is how long the windows are in which failures are told apart: those of neighbours are one event.
+const failureWindow = 500 * time.Millisecond
+
+// failing is the share of calls that failed with its interval, which allows for failures that come in bunches.
+func (s *stretch) failing(share float64) budget.Interval {
+	windows := &course{}
+	for _, step := range s.steps {
+		for from := step.Start; from < step.End; from += failureWindow {
+			x := stretch{trace: s.trace, operation: s.operation}
+			x.steps = []load.Segment{{Start: from, End: min(step.End, from+failureWindow)}}
+			bad, n := 0.0, 0.0
+			for c := range x.calls() {
+				if n++; c.Outstanding(s.trace.Read) || !c.Outcome.Good() {
+					bad++
+				}
+			}
+			if n > 0 {
+				windows.value, windows.weight = append(windows.value, bad/n), append(windows.weight, n)
+			}
+		}
+	}
+	x := budget.Interval{Value: share, Lo: share, Hi: share}
+	if e, ok := stat.MeanInterval(windows.value, level); ok {
+		x.Lo, x.Hi = share-(e.Value-e.Lo), share+e.Hi-e.Value
+	}
+	return windows.share(x, level)
+}
+
 // raisedByFailures reports whether a budget is an upper limit of times in which a call that failed was not answered.
 func raisedByFailures(b *budget.Budget) bool {
 	return b.Op == budget.AtMost && (b.Metric == "response" || b.Metric == "service")
 }
 
-// of returns a metric of the stretch with its 95 % interval, NaN if it is unknown. Calls are taken as independent; near
-// saturation they are not, and the interval is too narrow. Under an upper limit of times, its upper end takes calls
+// of returns a metric of the stretch with its 95 % interval, NaN if it is unknown. Times are taken as independent; near
+// saturation they are not, and their interval is too narrow. Under an upper limit of times, its upper end takes calls
 // that failed as never answered.
 func (s *stretch) of(b *budget.Budget) budget.Interval {
 	times := make([]float64, 0, s.count())
@@ -138,7 +167,7 @@ func (s *stretch) of(b *budget.Budget) budget.Interval {
 		}
 	}
 	if b.Metric == "error" {
-		return wilson(bad, n)
+		return s.failing(bad / n)
 	}
 	slices.Sort(times)
 	x := summary(times, b.Quantile)

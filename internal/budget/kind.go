@@ -283,7 +283,11 @@ func refuseShort(b *Budget, have, need float64, in string) *Refusal {
 	if have == 0 || have >= need {
 		return nil
 	}
+	easier := "lower"
+	if q, _ := Fraction(b.Quantile); q < 0.5 {
+		easier = "higher"
+	}
 	return refuse(PartQuantile, fmt.Sprintf("measure %s times as many, by a longer duration or a higher rate, or limit "+
-		"a lower quantile", unit.Number(math.Ceil(need/have))),
+		"a %s quantile", unit.Number(math.Ceil(need/have)), easier),
 		"%s needs %.0f values, and there will be %.0f%s", b.Quantile, need, math.Floor(have), in)
 }

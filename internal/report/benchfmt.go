@@ -18,9 +18,9 @@ import (
 
 // Benchfmt writes the values of blocks in the Go benchmark format (https://go.dev/design/14313-benchmark-format), which
 // benchstat reads: one line for each treatment, operation and block, with a unit for each metric. benchstat prints the
-// median of the lines of a name, and the median of blocks is a treatment's metric in the report. What differs between
-// runs that are to be compared (seed, version, verdict) stands in comments: benchstat would put runs whose
-// configuration differs into tables of their own. ErrNoBlocks where nothing was measured in blocks.
+// median of the lines of a name, and the median of blocks is a treatment's metric in the report, unless that is a mean.
+// What differs between runs that are to be compared (seed, version, verdict) stands in comments: benchstat would put
+// runs whose configuration differs into tables of their own. ErrNoBlocks where nothing was measured in blocks.
 func Benchfmt(w io.Writer, r *Report) error {
 	if err := r.independent(); err != nil {
 		return fmt.Errorf("benchfmt: %w", err)

@@ -86,7 +86,7 @@ type Effect struct {
 	MarginGiven bool `json:"margin_given,omitempty"`
 	// BaselineHarness is the share of the harness in the baseline's figure.
 	BaselineHarness *float64 `json:"baseline_harness,omitempty"`
-	// Difference is what a ratio comes to on the baseline's median, in the metric's unit.
+	// Difference is what a ratio comes to on the baseline's median, or mean, in the metric's unit.
 	Difference *float64 `json:"difference,omitempty"`
 	// Gating effects decide budgets, verdicts and when to stop; the others are exploratory.
 	Gating bool `json:"gating,omitempty"`
