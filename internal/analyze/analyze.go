@@ -153,7 +153,8 @@ type analysis struct {
 	// counted are the calls by treatment and operation, countedOrder the same in the order of the record.
 	counted      map[key]*counts
 	countedOrder []*counts
-	phased       []*phase // of long calls
+	phased       []*phase     // of long calls
+	areaFigures  []areaFigure // of guards
 }
 
 // flaws are what keeps a run from a verdict.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -21,6 +22,12 @@ import (
 
 // shownBreaches bounds the breaches of a treatment in a report.
 const shownBreaches = 20
+
+// An areaFigure is what an area measured of a treatment under a condition, sorted.
+type areaFigure struct {
+	treatment, condition, metric string
+	values                       []float64
+}
 
 // guards answers whether each treatment refused what it must. The first block of a treatment is the search for its
 // capacity, if there was one; the second holds the points.
@@ -256,6 +263,7 @@ func (a *analysis) conditionRemarks(t *record.Trial, p *guard.Point, g *report.G
 	for _, name := range slices.Sorted(maps.Keys(c.Figures)) {
 		values := slices.DeleteFunc(slices.Clone(c.Figures[name]), func(x float64) bool { return !(x >= 0 && x < 1e9) })
 		slices.Sort(values)
+		a.areaFigures = append(a.areaFigures, areaFigure{t.Treatment, c.Name, name, values})
 		if d := distributionOf(costs{stat.Values(values)}); d != nil {
 			g.Figures = append(g.Figures, report.GuardFigure{Condition: c.Name, Metric: name, Values: d})
 		}
@@ -270,7 +278,7 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 	}
 	g := &a.rep.Guard[i]
 	if b.Metric != metric.Permitted.Name {
-		return figureFinding(b, g)
+		return a.figureFinding(b, treatment)
 	}
 	n, foreign := &g.Trespasses, ""
 	if g.Foreign > 0 {
@@ -341,46 +349,28 @@ func mixedUp(g *report.Guard, limit float64) bool {
 	return ok && g.Foreign > 0 && e.Lo > limit
 }
 
-// figureFinding is a quantile of what the area measured under the worst of its conditions, without an interval.
-func figureFinding(b *budget.Budget, g *report.Guard) finding {
-	worst := unmeasured("no condition measured %s", b.Metric)
-	measured := false
-	for _, x := range g.Figures {
-		if x.Metric != b.Metric {
+// figureFinding is a quantile of what the area measured under the worst of its conditions, with its interval; a longest
+// value is a fact.
+func (a *analysis) figureFinding(b *budget.Budget, treatment string) finding {
+	worst, name := unmeasured("no condition measured %s", b.Metric), cmp.Or(b.Quantile, "max")
+	for _, x := range a.areaFigures {
+		if x.treatment != treatment || x.metric != b.Metric || len(x.values) == 0 {
 			continue
 		}
-		v := quantileOf(x.Values, b.Quantile)
-		if v == nil {
-			return unmeasured("%s needs more values than the %d that were measured", b.Quantile, x.Values.N)
+		if q, ok := budget.Fraction(name); ok && !enough(len(x.values), q) {
+			return unmeasured("%s needs more values than the %d that were measured", name, len(x.values))
 		}
-		if !measured || *v > worst.Value {
-			measured = true
-			worst = finding{
-				Interval: budget.Interval{Value: *v, Lo: *v, Hi: *v},
-				how:      fmt.Sprintf("measured %d times under the condition %s", x.Values.N, x.Condition),
-			}
+		y := summary(x.values, name)
+		if !(y.Value <= worst.Value) {
+			worst.how = fmt.Sprintf("measured %d times under the condition %s", len(x.values), x.condition)
 		}
+		if worst.why == "" {
+			y = budget.Interval{Value: max(y.Value, worst.Value), Lo: max(y.Lo, worst.Lo), Hi: max(y.Hi, worst.Hi)}
+		}
+		worst.Interval, worst.why = y, ""
+	}
+	if math.IsInf(worst.Hi, 1) {
+		worst.how += unbounded
 	}
 	return worst
-}
-
-// quantileOf finds a value of a distribution by its name; nil: it is not known.
-func quantileOf(d *report.Distribution, name string) *float64 {
-	switch name {
-	case "", "max":
-		return &d.Max
-	case "mean":
-		return &d.Mean
-	case "p50":
-		return d.P50
-	case "p90":
-		return d.P90
-	case "p95":
-		return d.P95
-	case "p99":
-		return d.P99
-	case "p999":
-		return d.P999
-	}
-	return nil
 }

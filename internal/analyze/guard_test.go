@@ -168,3 +168,44 @@ func TestPassIsEarned(t *testing.T) {
 		}
 	}
 }
+
+// TestFiguresHaveIntervals: a quantile of what an area measured is open above where the values are too few; the longest
+// is a fact, and the worst condition counts.
+func TestFiguresHaveIntervals(t *testing.T) {
+	t.Parallel()
+	var values []float64
+	for i := range 100 {
+		values = append(values, 1+float64(i)/100)
+	}
+	a := &analysis{areaFigures: []areaFigure{
+		{"default", "reload", metric.Revoke.Name, []float64{1, 2}}, {"default", "revoke", metric.Revoke.Name, values},
+	}}
+	for _, x := range []struct {
+		quantile string
+		reload   bool // was measured, too
+		limit    float64
+		want     report.Verdict
+		why      string
+	}{
+		{"p99", false, 2.1, report.Inconclusive, "100 times under the condition revoke; so few do not bound it from above"},
+		{"p90", false, 2.1, report.Pass, "revoke"},
+		{"p90", false, 1.9, report.Inconclusive, "revoke"},
+		{"p90", false, 1.5, report.Fail, "revoke"},
+		{"mean", false, 1.6, report.Pass, "revoke"},
+		{"mean", false, 1.5, report.Inconclusive, "revoke"},
+		{"max", false, 2, report.Pass, "revoke"},
+		{"", true, 2, report.Pass, "2 times under the condition reload"},
+		{"p90", true, 2.1, report.NotMeasured, ""},
+	} {
+		at := analysis{areaFigures: a.areaFigures[1:]}
+		if x.reload {
+			at = *a
+		}
+		b := &budget.Budget{Metric: metric.Revoke.Name, Quantile: x.quantile, Op: budget.AtMost, Limit: budget.Limit{
+			Value: x.limit, Unit: metric.Seconds, Against: budget.Absolute,
+		}}
+		if f := at.figureFinding(b, "default").judged(b); f.verdict != x.want || !strings.Contains(f.how, x.why) {
+			t.Errorf("%q <= %v: %s, %q %+v; want %s, %q", x.quantile, x.limit, f.verdict, f.how, f.Interval, x.want, x.why)
+		}
+	}
+}

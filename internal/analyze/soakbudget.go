@@ -312,6 +312,9 @@ func (s *soak) meanTime(b *budget.Budget, h *hist.Histogram) finding {
 	return finding{Interval: budget.Interval{Value: v, Lo: max(0, v-half), Hi: v + half}, how: basisOf(&e)}
 }
 
+// unbounded ends what an interval without an upper end rests on.
+const unbounded = "; so few do not bound it from above"
+
 // quantileFinding is a quantile of all calls. Its interval is that of independent calls, between order statistics, with
 // fewer calls than there were: as many as their windows tell to be independent (the design effect: Kish, Survey
 // Sampling, section 8.2). own is how much of its lower end can be the generator's delay.
@@ -340,7 +343,7 @@ func (s *soak) quantileFinding(b *budget.Budget, h *hist.Histogram, q float64) (
 	if q+half < 1 {
 		f.Hi = h.Quantile(q+half) / 1e9
 	} else {
-		f.how += "; so few do not bound it from above"
+		f.how += unbounded
 	}
 	return f, own
 }

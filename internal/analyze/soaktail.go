@@ -36,7 +36,7 @@ func (s *soak) tailFinding(b *budget.Budget, h *hist.Histogram, q float64) (f fi
 	above := func(x float64) bool { return s.shareOver(b.Operation, h, x).Hi > 1-q }
 	below := func(x float64) bool { return s.shareOver(b.Operation, h, x).Lo > 1-q }
 	if longest := float64(h.Max()) / 1e9; above(longest) {
-		f.how += "; so few do not bound it from above"
+		f.how += unbounded
 	} else {
 		f.Hi = turn(v, longest, above)
 	}
