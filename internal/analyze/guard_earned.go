@@ -8,7 +8,6 @@ import (
 	"tare/internal/guard"
 	"tare/internal/record"
 	"tare/internal/report"
-	"tare/internal/stat"
 	"tare/internal/unit"
 )
 
@@ -32,7 +31,7 @@ func guardEnd(t *record.Trial) (end guard.End, err error) {
 // few trespasses were answered meanwhile, and nobody said that the rates are enough, or not all of those were offered.
 func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 	g.RatesGiven = end.Given || len(a.rec.Plan.Load.Rates) > 0
-	rate, served, ok := guard.Reached(seen)
+	rate, calls, ok := guard.Reached(seen)
 	if ok {
 		g.Reached = &rate
 	}
@@ -53,7 +52,7 @@ func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 		g.Unearned = "the control was not overloaded: the generator kept up with none of the rates; --rates 100/s, or " +
 			"load.rates, gives others"
 	default:
-		g.Unearned = notOverloaded(rate, served, end)
+		g.Unearned = notOverloaded(rate, &calls, end)
 	}
 }
 
@@ -72,8 +71,12 @@ func notOffered(missed []float64, seen []guard.Seen, highest float64, end guard.
 }
 
 // notOverloaded says up to which rate a control was not overloaded, why no higher one was offered, and what to do.
-func notOverloaded(rate float64, served stat.Estimate, end guard.End) string {
-	why, do := "", ""
+func notOverloaded(rate float64, calls *guard.Legitimate, end guard.End) string {
+	served, _ := calls.Share()
+	why, do, wrong := "", "", ""
+	if calls.Wrong > 0 {
+		wrong = fmt.Sprintf(", and gave %s a wrong answer,", unit.Count(calls.Wrong, "call"))
+	}
 	switch end.Stop {
 	case guard.StopMaxRate:
 		why, do = " (max_rate)", "raise max_rate, or say"
@@ -86,8 +89,9 @@ func notOverloaded(rate float64, served stat.Estimate, end guard.End) string {
 	if do == "" {
 		do = "say"
 	}
-	return fmt.Sprintf("the control was not overloaded: it served %s up to %s, the highest rate that was offered%s; %s "+
-		"which rates are enough: --rates %[2]s, or load.rates", report.Percent(served.Value), unit.PerSecond(rate), why, do)
+	return fmt.Sprintf("the control was not overloaded: it served %s%s up to %s, the highest rate that was offered%s; "+
+		"%s which rates are enough: --rates %[3]s, or load.rates", report.Percent(served.Value), wrong,
+		unit.PerSecond(rate), why, do)
 }
 
 // overloadOf is an overload for the report.

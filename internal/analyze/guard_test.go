@@ -74,6 +74,8 @@ func TestPassIsEarned(t *testing.T) {
 	silent.Trespasses = guard.Trespasses{Refused: 20, Undecided: 3000, Unsent: 180}
 	late := at(1280, 0.4)
 	late.Late = true
+	refusing := at(640, 0)
+	refusing.Legitimate = guard.Legitimate{Wrong: 3200}
 	breach := at(320, 1)
 	breach.Trespasses.Permitted = 1
 	calm := []guard.Seen{at(160, 1), at(320, 1)}
@@ -92,6 +94,10 @@ func TestPassIsEarned(t *testing.T) {
 		"the search died, and the time was over": {
 			seen: calm, end: guard.End{Stop: guard.StopMaxTime, Rate: 640}, want: report.Inconclusive,
 			why: "up to 320/s, the highest rate that was offered, before the time was over; raise load.max_time, or say which",
+		},
+		"all were refused": {
+			seen: with(refusing), end: guard.End{Stop: guard.StopMaxRate}, want: report.Inconclusive,
+			why: "it served 0.0 %, and gave 3200 calls a wrong answer, up to 640/s, the highest",
 		},
 		"max_rate": {
 			seen: calm, end: guard.End{Stop: guard.StopMaxRate}, want: report.Inconclusive,

@@ -69,6 +69,12 @@ type Legitimate struct {
 // Due is how many were offered.
 func (l Legitimate) Due() uint64 { return l.Served + l.Wrong + l.Failed + l.Unsent }
 
+// answered are the same calls, with those served that got a wrong answer.
+func (l Legitimate) answered() Legitimate {
+	l.Served, l.Wrong = l.Served+l.Wrong, 0
+	return l
+}
+
 // Share is the share of the offered calls that were served, with its exact interval.
 func (l Legitimate) Share() (e stat.Estimate, ok bool) {
 	return stat.BinomialInterval(l.Served, l.Due(), Level)

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// fewerServed is how much lower the served share must be than at lower rates, at 95 % on both sides, for a point to
-	// count as degraded.
+	// fewerServed is how much lower the share of calls that got an answer must be than at lower rates, at 95 % on both
+	// sides, for a point to count as degraded. A call that was refused although it must be allowed got one: a control can
+	// decide so under any load.
 	fewerServed = 0.02
 	// timesSlower and slowerBy are how much longer the median response must be than at lower rates: both.
 	timesSlower = 3
@@ -25,7 +26,7 @@ const (
 type Overload struct {
 	Rate float64 // 1/s
 	// Below and Served are the shares of the other calls that were served at lower rates, and at Rate. FewerServed says
-	// that they differ, Slower that the medians do.
+	// that fewer got an answer, Slower that the medians differ.
 	Below, Served             stat.Estimate
 	MedianBelow, Median       time.Duration
 	FewerServed, Slower       bool
@@ -80,7 +81,9 @@ func (o *Overload) degraded(below, here *Legitimate) bool {
 	if o.Served, known = here.Share(); !known {
 		return false
 	}
-	o.FewerServed = o.Served.Hi < o.Below.Lo-fewerServed
+	before, _ := below.answered().Share()
+	now, _ := here.answered().Share()
+	o.FewerServed = now.Hi < before.Lo-fewerServed
 	o.Slower = o.MedianBelow > 0 && o.Median >= timesSlower*o.MedianBelow && o.Median-o.MedianBelow >= slowerBy
 	return o.FewerServed || o.Slower
 }
@@ -94,16 +97,15 @@ func keptUp(points []Seen) []Seen {
 	return out
 }
 
-// Reached is the highest rate of a point without a condition at which the generator kept up, with the served share at
-// it; ok is false if there is none.
-func Reached(points []Seen) (rate float64, served stat.Estimate, ok bool) {
+// Reached is the highest rate of a point without a condition at which the generator kept up, with what became of the
+// other calls at it; ok is false if there is none.
+func Reached(points []Seen) (rate float64, calls Legitimate, ok bool) {
 	kept := keptUp(points)
 	if len(kept) == 0 {
-		return 0, stat.Estimate{}, false
+		return 0, Legitimate{}, false
 	}
 	last := &kept[len(kept)-1]
-	served, _ = last.Legitimate.Share()
-	return last.Rate, served, true
+	return last.Rate, last.Legitimate, true
 }
 
 // Missed are those of the rates, in 1/s, that no point without a condition offered: the generator kept up with none.

@@ -24,6 +24,12 @@ func late(s Seen) Seen {
 	return s
 }
 
+// refusing is a point at which the calls that were not served were refused.
+func refusing(s Seen) Seen {
+	s.Legitimate.Wrong, s.Legitimate.Failed = s.Legitimate.Failed, 0
+	return s
+}
+
 const ms = time.Millisecond
 
 // TestOverload: a target is overloaded from the lowest rate on at which, and at all above which, it served fewer or was
@@ -43,6 +49,8 @@ func TestOverload(t *testing.T) {
 		"slower, but not 3 times": {points: []Seen{at(100, 1, 50*ms), at(200, 1, 120*ms)}},
 		"a stall at one rate":     {points: []Seen{at(100, 1, 8*ms), at(200, 0.7, 300*ms), at(400, 1, 9*ms)}},
 		"a few fail at any rate":  {points: []Seen{at(100, 0.95, 8*ms), at(200, 0.945, 8*ms), at(400, 0.95, 9*ms)}},
+		"refused, not overloaded": {points: []Seen{at(100, 1, 8*ms), refusing(at(200, 0.5, 8*ms)), refusing(at(400, 0, 0))}},
+		"refused at lower rates":  {points: []Seen{refusing(at(100, 0.5, 8*ms)), at(400, 0.8, 9*ms)}, want: 400},
 		"one rate":                {points: []Seen{at(400, 0.5, 900*ms)}},
 		"in any order":            {points: []Seen{at(400, 0.8, 9*ms), at(100, 1, 8*ms)}, want: 400},
 		"the generator's":         {points: []Seen{at(100, 1, 8*ms), late(at(400, 0.5, 900*ms))}},
