@@ -306,6 +306,12 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 	}
 	var why string
 	f.verdict, why = judgedTrespasses(g, b.Limit.Value, need)
+	if worst, where, ok := worstPlace(g, b.Limit.Value); ok && b.Limit.Value > 0 {
+		f.Interval, why = worst, where+why
+		if worst.Lo > b.Limit.Value {
+			f.verdict, why = report.Fail, where
+		}
+	}
 	f = f.judged(b)
 	switch silent := g.Silent(); {
 	case f.verdict == report.Pass && g.Unearned != "":

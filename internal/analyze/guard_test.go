@@ -215,3 +215,52 @@ func TestFiguresHaveIntervals(t *testing.T) {
 		}
 	}
 }
+
+// TestEachRateIsJudged: a limit above 0 holds at each rate and under each condition by itself, however many calls were
+// made elsewhere.
+func TestEachRateIsJudged(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]struct {
+		n         guard.Trespasses // at 200/s
+		condition string
+		refined   bool
+		want      report.Verdict
+		why       string
+	}{
+		"beyond at one rate": {
+			n: guard.Trespasses{Refused: 455, Permitted: 43}, want: report.Fail,
+			why: "; judged at 200/s: 43 of 498, interval at 99",
+		},
+		"beyond where the onset is": {n: guard.Trespasses{Refused: 455, Permitted: 43}, refined: true, want: report.Fail},
+		"beyond under a condition": {
+			n: guard.Trespasses{Refused: 455, Permitted: 43}, condition: "slow", want: report.Fail, why: "judged under slow",
+		},
+		"perhaps beyond": {n: guard.Trespasses{Refused: 97, Permitted: 3}, want: report.Inconclusive, why: "3 of 100"},
+		"unclear": {
+			n: guard.Trespasses{Refused: 100, Unclear: 3}, want: report.Inconclusive, why: "0 of 100, with 3 answered neither",
+		},
+		"within": {n: guard.Trespasses{Refused: 495, Permitted: 3}, want: report.Pass, why: "3 of 498"},
+		"none":   {n: guard.Trespasses{Refused: 20}, want: report.Pass},
+	} {
+		a := &analysis{rec: &record.Record{}, rep: &report.Report{Question: design.Guard}}
+		g := report.Guard{Treatment: "default"}
+		all := x.n
+		for _, rate := range []float64{20, 40, 60, 80} {
+			n := guard.Trespasses{Refused: 520}
+			all.Add(n)
+			g.Points = append(g.Points, report.GuardPoint{Rate: rate, Trespasses: trespasses(n)})
+		}
+		p := report.GuardPoint{Rate: 200, Refined: x.refined, Trespasses: trespasses(x.n)}
+		if x.condition != "" {
+			p.Condition = &report.GuardCondition{Name: x.condition}
+		}
+		g.Points, g.Trespasses = append(g.Points, p), trespasses(all)
+		a.rep.Guard = []report.Guard{g}
+		b := &budget.Budget{Metric: metric.Permitted.Name, Op: budget.AtMost, Limit: budget.Limit{
+			Value: 0.04, Unit: metric.Ratio, Against: budget.Absolute,
+		}}
+		if f := a.guardFinding(b, "default"); f.verdict != x.want || !strings.Contains(f.how, x.why) {
+			t.Errorf("%s: %s, %q; want %s, %q", name, f.verdict, f.how, x.want, x.why)
+		}
+	}
+}
