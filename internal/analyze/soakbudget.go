@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tare/internal/budget"
 	"tare/internal/hist"
@@ -315,10 +316,34 @@ func (s *soak) meanTime(b *budget.Budget, h *hist.Histogram) finding {
 // unbounded ends what an interval without an upper end rests on.
 const unbounded = "; so few do not bound it from above"
 
-// quantileFinding is a quantile of all calls. Its interval is that of independent calls, between order statistics, with
-// fewer calls than there were: as many as their windows tell to be independent (the design effect: Kish, Survey
-// Sampling, section 8.2). own is how much of its lower end can be the generator's delay.
+// quantileFinding is a quantile of all calls. Its interval also ends where those of a higher and of a lower quantile do:
+// so what one of them is certain of, no other leaves open. own is how much of its lower end can be the generator's
+// delay.
 func (s *soak) quantileFinding(b *budget.Budget, h *hist.Histogram, q float64) (f finding, own float64) {
+	f, own = s.ownInterval(b, h, q)
+	upper, lower := "", ""
+	for _, p := range []float64{0.5, 0.9, 0.95, 0.99} {
+		switch x, late := s.ownInterval(b, h, p); {
+		case p > q && x.Hi < f.Hi:
+			f.Hi, f.half, upper = x.Hi, p+x.half-q, fmt.Sprintf("; its upper end is that of p%v", 100*p)
+		case p < q && x.Lo > max(0, f.Lo):
+			f.Lo, own, lower = x.Lo, late, fmt.Sprintf("; its lower end is that of p%v", 100*p)
+		}
+	}
+	switch {
+	case upper+lower != "" && f.verdict != "":
+		f.verdict, f.Lo, f.how = "", max(0, f.Lo), unit.Count(h.Count(), "call")
+	case upper != "":
+		f.how = strings.TrimSuffix(f.how, unbounded)
+	}
+	f.how += lower + upper
+	return f, own
+}
+
+// ownInterval is a quantile with its interval by itself: that of independent calls, between order statistics, with
+// fewer calls than there were: as many as their windows tell to be independent (the design effect: Kish, Survey
+// Sampling, section 8.2).
+func (s *soak) ownInterval(b *budget.Budget, h *hist.Histogram, q float64) (f finding, own float64) {
 	if q >= tailFrom {
 		return s.tailFinding(b, h, q)
 	}
