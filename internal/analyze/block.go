@@ -21,6 +21,9 @@ type extract struct {
 	// counted are the calls by operation, seconds the length of the window in which they came.
 	counted []counted
 	seconds float64
+	// busy is how long the target needed for the calls; behind: it did not keep up with its turns.
+	busy    float64
+	behind  bool
 	audit   audited
 	opinion signature.GeneratorOpinion
 }
@@ -30,7 +33,7 @@ type extract struct {
 func (a *analysis) dataset() (*dataset, error) {
 	d := &dataset{
 		arms: unique(a.rec.Plan.Treatments), negative: map[key]bool{}, index: map[key]*measure{},
-		unblocked: a.rec.Plan.Unblocked,
+		unblocked: a.rec.Plan.Unblocked, fellBehind: map[string]int{},
 	}
 	d.idle = &dataset{arms: d.arms, index: map[key]*measure{}, unblocked: d.unblocked}
 	trials := a.trials()
@@ -58,6 +61,7 @@ func (a *analysis) dataset() (*dataset, error) {
 	for _, b := range kept {
 		a.takeIn(d, b, nothing)
 	}
+	a.behind(d)
 	d.complete()
 	d.idle.complete()
 	if d.sparse || d.idle.sparse {
@@ -119,6 +123,9 @@ func (a *analysis) takeIn(d *dataset, b *block, nothing map[string]bool) {
 		}
 		for _, name := range x.trial.Negative {
 			d.negative[key{treatment: x.trial.Treatment, operation: name}] = true
+		}
+		if x.behind {
+			d.fellBehind[x.trial.Treatment]++
 		}
 		d.batched = d.batched || x.batched
 		a.count(x)

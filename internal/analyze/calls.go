@@ -54,6 +54,7 @@ func (a *analysis) calls(t *record.Trial) (*extract, error) {
 		return nil, err
 	}
 	x.seconds = g.turns.length().Seconds()
+	a.keepsUp(x, g)
 	all := a.measureCalls(x, g)
 	x.audit = g.audit()
 	x.opinion = a.trialOpinion(t, g, all, &x.audit)
@@ -149,6 +150,7 @@ type gathering struct {
 	answered int
 	seconds  float64
 	refused  bool
+	pace     pace
 }
 
 // A gathered is what a gathering holds of one operation: the times of calls that were answered well, and of those that
@@ -189,6 +191,9 @@ func (g *gathering) take(calls []load.Call) {
 			continue
 		}
 		x.countDue(c)
+		if g.turns.taken {
+			g.pace.take(c, g.turns.list[round], round, settled)
+		}
 		x.take(c, c.Done == 0, ownCauses(g.trial, int(c.Operation)))
 		if c.Done > 0 {
 			x.countAnswer(c, g.trial)
@@ -279,7 +284,7 @@ func (a *analysis) callMeasures(x *extract, operation string, t *gathered, all *
 	}
 	good := float64(t.outcomes.Good())
 	add(metric.Error, "", (t.due-good)/t.due).weight = []float64{t.due}
-	add(metric.Goodput, "", good/x.seconds)
+	add(metric.Goodput, "", good/x.busy)
 }
 
 // targetMeasures adds what the parts of the target used: CPU time and their own counts for each call that was answered
@@ -343,7 +348,7 @@ func (a *analysis) count(x *extract) {
 			a.counted[k] = sum
 			a.countedOrder = append(a.countedOrder, sum)
 		}
-		sum.add(c, x.seconds)
+		sum.add(c, x)
 	}
 }
 
@@ -351,11 +356,11 @@ func (a *analysis) count(x *extract) {
 type counts struct {
 	key key
 	counted
-	seconds float64
+	seconds, busy float64
 }
 
-func (s *counts) add(c *counted, seconds float64) {
-	s.seconds += seconds
+func (s *counts) add(c *counted, x *extract) {
+	s.seconds, s.busy = s.seconds+x.seconds, s.busy+x.busy
 	s.merge(&c.tally)
 	for i := range s.times {
 		s.times[i].Merge(&c.times[i])
@@ -366,6 +371,7 @@ func (s *counts) add(c *counted, seconds float64) {
 func (a *analysis) windowOperations() {
 	for _, s := range a.countedOrder {
 		op := s.operation(s.seconds)
+		*op.Goodput = s.good / s.busy
 		op.Treatment, op.Operation = s.key.treatment, s.key.operation
 		op.Response, op.Service, op.PoolWait = summed(&s.times[0]), summed(&s.times[1]), summed(&s.times[2])
 		a.rep.Operations = append(a.rep.Operations, op)

@@ -215,6 +215,7 @@ func (c *comparison) contrast(base, treated string, g gate) (*contrast, error) {
 	if err != nil {
 		return nil, err
 	}
+	out.unsettled = func(worse, better bool) string { return c.unsettled(treated, base, y.metric, worse, better) }
 	out.setMargin(x.values(g.quantile), c.margin)
 	e := &out.effect
 	e.Treatment, e.Baseline, e.Operation, e.Quantile = treated, base, y.operation, g.quantile

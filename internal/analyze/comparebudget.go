@@ -31,7 +31,7 @@ func (a *analysis) compared(b *budget.Budget, treatment string) finding {
 	}
 	var all []finding
 	for _, g := range gates {
-		all = append(all, a.gauge(b, treatment, g).judged(b))
+		all = append(all, c.settled(b, treatment, g, a.gauge(b, treatment, g).judged(b)))
 	}
 	worst := worstOf(b, all)
 	f := all[worst]

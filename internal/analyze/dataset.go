@@ -24,6 +24,8 @@ type dataset struct {
 	mentioned  map[string]bool // operations
 	// negative are the operations on which a treatment cannot act: keys without a metric.
 	negative map[key]bool
+	// fellBehind are the treatments under which the target did not keep up in turns, with the number of blocks.
+	fellBehind map[string]int
 	// batched: the operations have a clock of their own.
 	batched   bool
 	unblocked bool

@@ -47,6 +47,9 @@ type contrast struct {
 	failed  string
 	unknown bool
 
+	// unsettled says why turns do not show an effect that is worse or better; nil: they do.
+	unsettled func(worse, better bool) string
+
 	got  stat.Test // at 1 − alpha
 	wide bool      // the level could not be had: the interval is at a lower one
 }
@@ -144,6 +147,10 @@ func (c *contrast) fill(alpha float64) {
 	e.Margin = known(c.margin)
 	e.Measurable = !c.wide && (e.Lo > 0 || e.Hi < 0)
 	e.Verdict = c.verdict()
+	if why := c.open(e.Verdict); why != "" {
+		e.Verdict, e.Reason = report.EffectInconclusive, why
+		return
+	}
 	if c.exact {
 		return
 	}
@@ -180,6 +187,14 @@ func (c *contrast) fill(alpha float64) {
 	case c.unblocked:
 		e.Reason = "unblocked: the values were not taken in interleaved blocks, so that nothing may be called equivalent"
 	}
+}
+
+// open says why an effect is not judged, though its interval would decide it: the target did not keep up in turns.
+func (c *contrast) open(v report.EffectVerdict) string {
+	if c.unsettled == nil || c.wide {
+		return ""
+	}
+	return c.unsettled(v == report.Regressed || v == report.Slower, v == report.Improved || v == report.Faster)
 }
 
 // fewestFor is how many blocks the signed-rank interval at 1 − alpha needs: the most extreme outcome has probability

@@ -24,7 +24,11 @@ type turned struct {
 	carry  float64 // of the response times of turns that follow the treated arm's; 0: none
 	refuse int     // every so-many-th call of the treated arm is refused at once; 0: none
 	down   bool    // all calls of every arm are
-	seed   uint64
+	// slotOn and slotOff are for how long a call occupies an arm that serves one at a time; 0: calls do not wait.
+	slotOn, slotOff time.Duration
+	workers         int // of a closed loop
+	budget          []string
+	seed            uint64
 }
 
 var turnLayout = design.Turns{Length: 50 * time.Millisecond, Rounds: 20, Settle: 5 * time.Millisecond}
@@ -41,8 +45,8 @@ func (x turned) record(t *testing.T) *record.Record {
 	}, []byte("name: turns\narea: turnpike\nquestion: compare\n"), clock.NewFake(epoch))
 	must(t, err)
 	must(t, w.Plan(record.Plan{
-		Treatments: arms, Trials: trials, Margin: .02, Blocks: x.blocks, Looks: design.Looks(x.blocks),
-		Load: record.Load{Engine: "fast", Rate: 200, Timeout: 5, Turns: &turnLayout},
+		Treatments: arms, Trials: trials, Margin: .02, Blocks: x.blocks, Looks: design.Looks(x.blocks), Budget: x.budget,
+		Load: record.Load{Engine: "fast", Rate: 200, Timeout: 5, Workers: x.workers, Turns: &turnLayout},
 	}))
 	for b := range x.blocks {
 		calls, windows := map[string][]load.Call{}, map[string]*record.Window{}
@@ -96,6 +100,10 @@ func (x turned) turn(arm, before string, at time.Duration, rng *rand.Rand) (out 
 	if x.late && rng.IntN(10) == 0 {
 		stall = 20 * time.Millisecond
 	}
+	free, slot := at, x.slotOff
+	if arm == "on" {
+		slot = x.slotOn
+	}
 	for i := range callsPerTurn {
 		c := load.Call{Conn: 1, Intended: at + time.Duration(i)*5*time.Millisecond, Status: 200}
 		d := took * math.Exp(rng.NormFloat64()*.05)
@@ -108,6 +116,10 @@ func (x turned) turn(arm, before string, at time.Duration, rng *rand.Rand) (out 
 		c.Done = c.FirstByte + 1000
 		if x.down || arm == "on" && x.refuse > 0 && i%x.refuse == 0 {
 			c.Outcome, c.Status, c.FirstByte, c.Done = load.Refused, 503, c.Sent+1000, c.Sent+2000
+		}
+		if slot > 0 {
+			free = max(free, c.Sent) + slot
+			c.FirstByte, c.Done = free-1000, free
 		}
 		out = append(out, c)
 	}
@@ -205,5 +217,53 @@ func TestDamagedTurns(t *testing.T) {
 				t.Errorf("%v is in round %d of %v", at, round, list)
 			}
 		}
+	}
+}
+
+// TestTurnsBehind: a turn ends when its last call has ended, so that a target that does not keep up works off what had
+// to wait between turns. What standing load would make worse is not decided by such turns.
+func TestTurnsBehind(t *testing.T) {
+	t.Parallel()
+	budget := []string{
+		"goodput >= 150/s", "goodput >= 50/s", "goodput >= -1%", "response.p50 <= 300ms at 200/s", "response.p50 <= 1ms",
+		"response.p50 >= 5ms", "error <= 1%", "response <= +5%", "cpu <= 1s",
+	}
+	type verdicts []report.Verdict
+	pass, fail, open := report.Pass, report.Fail, report.Inconclusive
+	ms := time.Millisecond
+	for name, x := range map[string]struct {
+		factor  float64
+		on, off time.Duration
+		workers int
+		want    verdicts
+		goodput float64 // of on
+	}{
+		"a queue":         {1, 4 * ms, 4 * ms, 0, verdicts{pass, pass, pass, pass, fail, fail, pass, pass, pass}, 200},
+		"long responses":  {40, 0, 0, 0, verdicts{pass, pass, pass, pass, fail, pass, pass, fail, pass}, 200},
+		"on is behind":    {1, 10 * ms, 4 * ms, 0, verdicts{fail, open, fail, open, fail, pass, open, fail, pass}, 100},
+		"both are behind": {1, 10 * ms, 8 * ms, 0, verdicts{fail, open, open, open, fail, pass, open, open, pass}, 100},
+		"a closed loop":   {1, 10 * ms, 4 * ms, 1, verdicts{fail, pass, fail, pass, fail, pass, pass, fail, pass}, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := turned{blocks: 12, factor: x.factor, slotOn: x.on, slotOff: x.off, workers: x.workers, seed: 7}
+			run.budget = budget
+			rep := analyzedRecord(t, run.record(t))
+			var got verdicts
+			for _, b := range rep.Budgets {
+				got = append(got, b.Verdict)
+			}
+			if !slices.Equal(got, x.want) {
+				t.Errorf("budgets %v, want %v: %+v", got, x.want, rep.Budgets)
+			}
+			for i := range rep.Operations {
+				if o := &rep.Operations[i]; o.Treatment == "on" && math.Abs(*o.Goodput-x.goodput) > 1 {
+					t.Errorf("goodput %v, want %v", *o.Goodput, x.goodput)
+				}
+			}
+			said := strings.Contains(strings.Join(rep.Warnings, "\n"), "on: the target does not keep up with 200/s")
+			if said != (x.goodput < 200 && x.workers == 0) {
+				t.Errorf("warnings %q", rep.Warnings)
+			}
+		})
 	}
 }
