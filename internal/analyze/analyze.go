@@ -257,7 +257,7 @@ func (a *analysis) treatments() {
 		}
 		if !v.OK {
 			failed[v.Treatment] = v.Error
-			a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%s was not in force: %s", v.Treatment, v.Error))
+			a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%s was not in force%s: %s", v.Treatment, v.When(), v.Error))
 		}
 	}
 	a.undecided(failed)

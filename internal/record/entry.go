@@ -227,6 +227,16 @@ type Verify struct {
 	Error     string `json:"error,omitempty"` // what failed verification
 	// Unproved says what was seen in place of a proof, where nothing that must be refused was asked; see area.Can.
 	Unproved string `json:"unproved,omitempty"`
+	// After says that it was verified when its trial had ended; before, it was so once already.
+	After bool `json:"after,omitempty"`
+}
+
+// When says when it was verified, behind "not in force".
+func (v *Verify) When() string {
+	if v.After {
+		return " any more after its load"
+	}
+	return ""
 }
 
 // TrialBegin opens a trial. Later entries with the same treatment and block belong to it.

@@ -65,6 +65,11 @@ func (x *Stage) Measure(ctx context.Context, do func(context.Context, []*Arm) er
 	for _, a := range arms {
 		err = errors.Join(err, a.end(ctx, started, failed))
 	}
+	if err == nil && x.drive.ProveAgain {
+		for _, a := range arms {
+			err = errors.Join(err, a.verifyAgain(ctx))
+		}
+	}
 	return err
 }
 
@@ -133,17 +138,64 @@ func (a *Arm) leave(ctx context.Context) error {
 // verify verifies that the treatment is in force; otherwise there is nothing to measure.
 func (a *Arm) verify(ctx context.Context) error {
 	a.Tell(Event{Phase: Verifying, Treatment: a.Trial.Treatment, Trial: a.Trial.Index + 1})
+	return a.verified(ctx, record.Verify{}, a.Target.Verify(ctx, a.Treatment))
+}
+
+const (
+	// patience is how long at least a target has to answer again after its load: its backlog may be long.
+	patience = 30 * time.Second
+	// retry is how long a proof that failed waits for the next one.
+	retry = time.Second
+	// mostAsked bounds the operations of which a fresh call is tried.
+	mostAsked = 8
+)
+
+// verifyAgain verifies the treatment when its trial has ended, since it may have been in force at its begin only. What
+// is still overloaded has a while to recover. Where it then serves no calls, nothing is known of its control.
+func (a *Arm) verifyAgain(ctx context.Context) error {
+	a.Tell(Event{Phase: Verifying, Treatment: a.Trial.Treatment, Trial: a.Trial.Index + 1})
 	err := a.Target.Verify(ctx, a.Treatment)
+	for end := a.Env.Clock.Now().Add(max(2*a.Load.Timeout, patience)); err != nil && a.Env.Clock.Now().Before(end); {
+		if stopped := a.Env.Clock.Sleep(ctx, retry); stopped != nil {
+			return stopped
+		}
+		err = a.Target.Verify(ctx, a.Treatment)
+	}
+	if err != nil && ctx.Err() == nil && !a.serves(ctx) {
+		return a.Writer.Warning(record.Warning{Treatment: a.Trial.Treatment, Text: fmt.Sprintf("after the load the target "+
+			"served no calls, so that it is not known whether the control was still in force: %v", err)})
+	}
+	return a.verified(ctx, record.Verify{After: true}, err)
+}
+
+// serves reports whether the target answers a fresh call of some operation, be it as it should not.
+func (a *Arm) serves(ctx context.Context) bool {
+	s, err := a.OpenStream(ctx, a.Trial.Seed, false)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = s.Close() }()
+	for i := range min(len(a.Ops), mostAsked) {
+		c := s.Fresh(ctx, i, 0, min(2*time.Second, a.Load.Timeout))
+		if o := c.Outcome; c.Done != 0 && (o.Good() || o == load.Wrong || o == load.Permitted) {
+			return true
+		}
+	}
+	return false
+}
+
+// verified records what a verification showed; an interrupted one shows nothing.
+func (a *Arm) verified(ctx context.Context, v record.Verify, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
-	v := record.Verify{Treatment: a.Trial.Treatment, Block: a.Trial.Block, OK: err == nil}
+	v.Treatment, v.Block, v.OK = a.Trial.Treatment, a.Trial.Block, err == nil
 	if unproved := a.Target.Can().Unproved; err == nil && unproved != nil {
 		v.Unproved = unproved(a.Treatment)
 	}
 	if err != nil {
 		v.Error = err.Error()
-		err = fmt.Errorf("%s is not in force: %w", a.Trial.Treatment, err)
+		err = fmt.Errorf("%s is not in force%s: %w", a.Trial.Treatment, v.When(), err)
 	}
 	return errors.Join(err, a.Writer.Verify(v))
 }

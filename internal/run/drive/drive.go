@@ -21,8 +21,10 @@ type Drive struct {
 // known are the drives. This is the only list.
 var known = map[question.Drive]Drive{
 	question.Blocks: {run.Drive{Measure: inBlocks, Interrupted: record.Dropped}, viewBlocks},
-	question.Search: {run.Drive{Measure: eachOnce(probedSearch), Interrupted: record.Dropped}, viewSearch},
-	question.Long:   {run.Drive{Measure: eachOnce(soak), Interrupted: record.Interrupted}, viewLong},
+	question.Search: {
+		run.Drive{Measure: eachOnce(probedSearch), Interrupted: record.Dropped, ProveAgain: true}, viewSearch,
+	},
+	question.Long: {run.Drive{Measure: eachOnce(soak), Interrupted: record.Interrupted, ProveAgain: true}, viewLong},
 
 	question.Guarded: {run.Drive{Measure: eachGuarded, Interrupted: record.Interrupted}, viewGuarded},
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/area"
+	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/metric"
@@ -385,5 +386,85 @@ func TestHangingProbeDelaysNothing(t *testing.T) {
 		if len(withoutHost(s.Samples)) != 2 || s.Samples[0].Subject != "site" || s.Samples[0].At < s.End {
 			t.Errorf("slice %d, which ends at %v, has readings %v", i, s.End, s.Samples)
 		}
+	}
+}
+
+// A provenTarget is verified before and after its load.
+type provenTarget struct {
+	serverTarget
+	clock.System
+
+	asked, fails int // fails is how many proofs after the load fail
+	ahead        time.Duration
+	gone         bool // the server does not come back
+}
+
+func (p *provenTarget) Verify(context.Context, design.Treatment) error {
+	p.asked++
+	if p.gone && p.asked == 2 {
+		p.site.stop()
+	}
+	if p.asked > 1 && p.asked <= 1+p.fails {
+		return errors.New("it permits")
+	}
+	return nil
+}
+
+func (p *provenTarget) Now() time.Time { return p.System.Now().Add(p.ahead) }
+
+// Sleep takes no time once the load has ended.
+func (p *provenTarget) Sleep(ctx context.Context, d time.Duration) error {
+	if p.asked < 2 {
+		return p.System.Sleep(ctx, d)
+	}
+	p.ahead += d
+	return ctx.Err()
+}
+
+// TestControlsAreProvedAgain when their load has ended: they may have been in force at its begin only.
+func TestControlsAreProvedAgain(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
+	const never = 1000
+	for name, x := range map[string]struct {
+		fails  int
+		gone   bool
+		status record.Status
+		proofs []bool // of the record
+	}{
+		"in force":           {0, false, record.Complete, []bool{true, true}},
+		"is overloaded":      {3, false, record.Complete, []bool{true, true}},
+		"opened":             {never, false, record.Errored, []bool{true, false}},
+		"does not come back": {never, true, record.Complete, []bool{true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &provenTarget{serverTarget: serverTarget{site: newTestServer(t)}, fails: x.fails, gone: x.gone}
+			req, open := soakRequest(t, p, run.Load{
+				Config: load.Config{Timeout: 5 * time.Second, MaxConns: 8}, Rate: 100, Duration: time.Second,
+			})
+			req.Env.Clock = p
+			status, err := Do(t.Context(), req)
+			if status != x.status || (err != nil) != (x.status == record.Errored) ||
+				err != nil && !strings.Contains(err.Error(), "here is not in force any more after its load: it permits") {
+				t.Errorf("status %s, error %v", status, err)
+			}
+			if x.gone {
+				p.site.restart(t) // so that the test can end it
+			}
+			r := open()
+			var proofs []bool
+			for i, v := range r.Verified {
+				if proofs = append(proofs, v.OK); v.After != (i == 1) {
+					t.Errorf("proof %d: %+v", i, v)
+				}
+			}
+			warned := slices.ContainsFunc(r.Warned, func(w record.Warning) bool {
+				return strings.Contains(w.Text, "served no calls")
+			})
+			if !slices.Equal(proofs, x.proofs) || warned != x.gone || !r.Trials[0].Complete() {
+				t.Errorf("proofs %v, want %v; warnings %v", proofs, x.proofs, r.Warned)
+			}
+		})
 	}
 }
