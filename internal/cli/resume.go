@@ -152,7 +152,10 @@ func blocksToCome(rec *record.Record, from, lost, add int) (int, error) {
 	}
 	most := rec.Plan.Blocks
 	if add > 0 {
-		most = design.NextLook(from - lost + add) // results are judged at looks only
+		if most = design.NextLook(from - lost + add); most == 0 { // results are judged at looks only
+			return 0, usage("%s has %d blocks, and the last look is after %d: another one would use more of the error than is "+
+				"allowed; begin a new run", rec.Dir, from-lost, design.MaxBlocks)
+		}
 	}
 	if most <= from-lost || from >= most+design.Spare(most) {
 		return 0, usage("%s has all its %d blocks; ask for more with --add-blocks N", rec.Dir, from)

@@ -28,12 +28,13 @@ func Looks(blocks int) []int {
 // Spare is how many additional blocks may be measured to replace blocks whose times cannot be used.
 func Spare(blocks int) int { return (blocks + 1) / 2 }
 
-// NextLook returns the first usual look at or above so many blocks; beyond the last, the number itself.
+// NextLook returns the first usual look at or above so many blocks; 0: there is none. A look beyond the last would use
+// more of the error than is allowed, since that of the last ones is spent.
 func NextLook(blocks int) int {
 	for _, l := range looks {
 		if l >= blocks {
 			return l
 		}
 	}
-	return blocks
+	return 0
 }

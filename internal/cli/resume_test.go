@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"tare/internal/design"
+	"tare/internal/record"
+)
+
+// TestBlocksAreAddedUpToALook, and not beyond the last one.
+func TestBlocksAreAddedUpToALook(t *testing.T) {
+	t.Parallel()
+	rec := &record.Record{Header: record.Header{Question: design.Compare}, Plan: record.Plan{Blocks: 40}}
+	rec.Header.Host.Kernel, rec.Header.Host.CPUs = kernelVersion(), runtime.NumCPU()
+	for _, x := range []struct {
+		from, add, want int
+		refusal         string
+	}{
+		{12, 0, 40, ""},
+		{40, 0, 0, "has all its 40 blocks"},
+		{40, 1, 80, ""},
+		{150, 10, 160, ""},
+		{150, 11, 0, "the last look is after 160"},
+		{160, 1, 0, "the last look is after 160"},
+	} {
+		got, err := blocksToCome(rec, x.from, 0, x.add)
+		if got != x.want || (err == nil) != (x.refusal == "") || err != nil && !strings.Contains(err.Error(), x.refusal) {
+			t.Errorf("%d blocks and %d more: %d, %v", x.from, x.add, got, err)
+		}
+	}
+}
