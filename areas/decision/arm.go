@@ -13,6 +13,7 @@ import (
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
 	"tare/areas/decision/protocol"
+	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/internal/probe"
@@ -30,12 +31,14 @@ const (
 // An arm is what is set up for one treatment: an address, and for embedded decision points the process behind it.
 type arm struct {
 	plan
-	env      area.Env
-	journal  area.Journal
-	index    int // makes names unique within the run
-	patience time.Duration
-	warmth   rehearsal // of a JVM
-	ready    bool      // Prepare has gone through
+	treatment design.Treatment
+	granted   bool // it permits what the baseline refuses
+	env       area.Env
+	journal   area.Journal
+	index     int // makes names unique within the run
+	patience  time.Duration
+	warmth    rehearsal // of a JVM
+	ready     bool      // Prepare has gone through
 
 	session  *protocol.Session
 	pdp      netip.AddrPort // where an embedded decision point listens: session leads to the enforcement point, if any

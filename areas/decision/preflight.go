@@ -41,7 +41,10 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 			out = append(out, p.preflight(ctx, env)...)
 		}
 	}
-	return append(out, compileBundles(ctx, spec, env)...)
+	if out = append(out, compileBundles(ctx, spec, env)...); env.Look {
+		out = append(out, spec.findDifferences(env.Treatments)...)
+	}
+	return out
 }
 
 // compileBundles has the engines compile the bundles that only they can, if they are there, and reports what they would

@@ -30,7 +30,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		return err
 	}
 	p, err := t.arms.Add(tr, func(index int) *arm {
-		return &arm{plan: plan, env: t.env, journal: j, index: index, patience: t.patience, warmth: t.warmth}
+		return &arm{plan: plan, treatment: tr, env: t.env, journal: j, index: index, patience: t.patience, warmth: t.warmth}
 	})
 	if err != nil {
 		return err
@@ -119,6 +119,6 @@ func (t *target) Can() area.Can {
 	return area.Can{
 		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes, Warnings: t.Warnings,
 		Renew: t.Renew, Trespass: t.Trespasses, Conditions: t.Conditions, Counted: t.Counted, Observe: t.Observe,
-		Unproved: t.Unproved,
+		Unproved: t.Unproved, Rulings: t.Rulings,
 	}
 }

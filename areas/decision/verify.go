@@ -58,6 +58,9 @@ func (t *target) Unproved(tr design.Treatment) string {
 	if err != nil || slices.ContainsFunc(slices.Concat(p.questions, p.refusals), mustBeRefused) {
 		return ""
 	}
+	if p.granted {
+		return "the decision point answers, and permits all that was asked, also what the baseline refuses"
+	}
 	return "the decision point answers as expected; nothing that must be refused was asked"
 }
 

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -54,6 +56,44 @@ func checkArchive(at string) error {
 			return fmt.Errorf("%s holds more than %d MiB: unpack it", at, mostUnpacked>>20)
 		}
 		return nil
+	})
+}
+
+// EachOfOPA calls do for each file of a bundle that OPA loads.
+func EachOfOPA(at string, do func(name string, text []byte) error) error {
+	isFolder, err := bundle.IsFolder(at)
+	if err != nil {
+		return err
+	}
+	return bundle.Each(at, func(name string, text []byte) error {
+		if isFolder {
+			if !bundle.LoadedByOPA(name) {
+				return nil
+			}
+			return do(name, text)
+		}
+		packed, err := gzip.NewReader(bytes.NewReader(text))
+		if err != nil {
+			return err
+		}
+		in := tar.NewReader(io.LimitReader(packed, mostUnpacked))
+		for {
+			h, err := in.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err == nil {
+				text, err = io.ReadAll(in)
+			}
+			if err != nil {
+				return err
+			}
+			if name := strings.TrimPrefix(path.Clean(h.Name), "/"); bundle.LoadedByOPA(name) {
+				if err := do(name, text); err != nil {
+					return err
+				}
+			}
+		}
 	})
 }
 

@@ -1,0 +1,284 @@
+package decision
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"tare/areas/bundle"
+	"tare/areas/decision/cedarset"
+	"tare/areas/decision/engine"
+	"tare/areas/decision/fga"
+	"tare/areas/decision/replica"
+)
+
+// A part is a policy, a rule, or data that policies decide by: its name for people, and what it says, without what
+// makes no difference, such as comments.
+type part struct{ name, says string }
+
+// A growing is a part of which more is read.
+type growing struct {
+	name string
+	says strings.Builder
+}
+
+// partsOf are those of a bundle.
+func partsOf(kind engine.Kind, at string) (out []part, err error) {
+	switch kind {
+	case engine.Cedar:
+		return cedarParts(at)
+	case engine.OPA:
+		err = engine.EachOfOPA(at, func(name string, text []byte) error {
+			out = append(out, opaParts(name, text)...)
+			return nil
+		})
+	case engine.OpenFGA:
+		return storeParts(at)
+	case engine.ATT, engine.AuthzForce:
+		err = bundle.Each(at, func(_ string, text []byte) error {
+			out, err = xacmlParts(text)
+			return err
+		})
+	case engine.PDPX:
+	}
+	return out, err
+}
+
+// cedarParts are the policies, without their annotations, and the entities. All lists of entities are sets.
+func cedarParts(at string) (out []part, err error) {
+	set, err := cedarset.Read(at)
+	if err != nil {
+		return nil, err
+	}
+	for id, policy := range set.Policies.All() {
+		text, err := policy.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, part{set.Name(id), canonical(text, false, "annotations")})
+	}
+	for id, entity := range set.Entities {
+		text, err := json.Marshal(entity)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, part{id.String(), canonical(text, true)})
+	}
+	return out, nil
+}
+
+// canonical is JSON with its fields in order and without some of them, and, where lists are sets, with those in order.
+// What is none, or long, stays as it is.
+func canonical(text []byte, sets bool, without ...string) string {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if len(text) > replica.MostYAML || d.Decode(&v) != nil || d.More() {
+		return string(text)
+	}
+	if fields, ok := v.(map[string]any); ok {
+		for _, name := range without {
+			delete(fields, name)
+		}
+	}
+	if sets {
+		sortLists(v)
+	}
+	out, _ := json.Marshal(v) // it was decoded from JSON
+	return string(out)
+}
+
+func sortLists(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, in := range v {
+			sortLists(in)
+		}
+	case []any:
+		for _, in := range v {
+			sortLists(in)
+		}
+		slices.SortFunc(v, func(a, b any) int {
+			x, _ := json.Marshal(a)
+			y, _ := json.Marshal(b)
+			return bytes.Compare(x, y)
+		})
+	}
+}
+
+// opaParts are those of a file that OPA loads. Signatures and a revision decide nothing.
+func opaParts(name string, text []byte) []part {
+	base := path.Base(name)
+	switch path.Ext(base) {
+	case ".rego":
+		return regoParts(name, string(text))
+	case ".yaml", ".yml":
+		if len(text) <= replica.MostYAML {
+			if as, err := replica.JSON(text); err == nil {
+				text = as
+			}
+		}
+	}
+	switch {
+	case base == ".signatures.json":
+		return nil
+	case base == ".manifest":
+		return []part{{name, name + canonical(text, false, "revision")}}
+	case strings.HasPrefix(base, "data."):
+		return []part{{name, path.Dir(name) + canonical(text, false)}} // OPA puts it at the place of its folder
+	}
+	return []part{{name, name + string(text)}}
+}
+
+// storeParts are the types, relations and conditions of a model, and the relationships.
+func storeParts(at string) (out []part, err error) {
+	store, err := fga.Read(at)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range store.Tuples {
+		var key struct{ User, Relation, Object string }
+		if err := json.Unmarshal(t.Key, &key); err != nil {
+			return nil, err
+		}
+		out = append(out, part{key.User + " " + key.Relation + " " + key.Object, canonical(t.Key, false)})
+	}
+	for _, f := range store.Files {
+		out = append(out, modelParts(f.Text)...)
+	}
+	if store.Model == nil {
+		return out, nil
+	}
+	var model struct {
+		Types []struct {
+			Type      string                     `json:"type"`
+			Relations map[string]json.RawMessage `json:"relations"`
+			Metadata  struct {
+				Relations map[string]json.RawMessage `json:"relations"`
+			} `json:"metadata"`
+		} `json:"type_definitions"`
+		Conditions map[string]json.RawMessage `json:"conditions"`
+	}
+	if err := json.Unmarshal(store.Model, &model); err != nil {
+		return nil, err
+	}
+	for _, t := range model.Types {
+		out = append(out, part{"type " + t.Type, "type " + t.Type})
+		for relation, text := range t.Relations {
+			name := t.Type + "#" + relation
+			says := name + canonical(text, false) + canonical(t.Metadata.Relations[relation], false)
+			out = append(out, part{name, says})
+		}
+	}
+	for name, text := range model.Conditions {
+		out = append(out, part{"condition " + name, name + canonical(text, false)})
+	}
+	return out, nil
+}
+
+var bracketsApart = strings.NewReplacer(",", " , ", "[", " [ ", "]", " ] ", "(", " ( ", ")", " ) ", ":", " : ")
+
+// modelParts are those of a model in OpenFGA's language. The lines of conditions stay as they are: they hold strings.
+func modelParts(text string) (out []part) {
+	of, condition := "", false
+	var all []*growing
+	add := func(name, says string) {
+		all = append(all, &growing{name: name})
+		all[len(all)-1].says.WriteString(says)
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		first, rest, _ := strings.Cut(line, " ")
+		begins := slices.Contains([]string{"type", "extend", "define", "condition"}, first)
+		if condition = first == "condition" || condition && !begins; !condition {
+			line, _, _ = strings.Cut(line, " #")
+			line = strings.Join(strings.Fields(bracketsApart.Replace(line)), " ")
+		}
+		name, _, _ := strings.Cut(strings.TrimSpace(rest), ":")
+		switch {
+		case line == "" || line[0] == '#' || slices.Contains([]string{"model", "schema", "module", "relations"}, first):
+		case first == "define":
+			add(of+"#"+strings.TrimSpace(name), of+" "+line)
+		case begins:
+			if of = strings.TrimSpace(strings.TrimPrefix(name, "type ")); condition {
+				of, _, _ = strings.Cut(of, "(")
+			}
+			add(first+" "+of, line)
+		case len(all) > 0:
+			all[len(all)-1].says.WriteString("\n" + line)
+		}
+	}
+	for _, g := range all {
+		out = append(out, part{g.name, g.says.String()})
+	}
+	return out
+}
+
+// xacmlParts are the policies and sets of policies of a file, each with the places of those in it: order can decide.
+func xacmlParts(text []byte) (out []part, err error) {
+	d := xml.NewDecoder(bytes.NewReader(text))
+	var open []*growing
+	element := ""
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		said := ""
+		switch t := token.(type) {
+		case xml.StartElement:
+			if element = t.Name.Local; element == "Description" {
+				if err := d.Skip(); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			var attributes []string
+			id := ""
+			for _, a := range t.Attr {
+				if a.Name.Local == element+"Id" {
+					id = a.Value
+				}
+				if a.Name.Local != "xmlns" {
+					attributes = append(attributes, quoted(a.Name.Space, a.Name.Local, a.Value))
+				}
+			}
+			slices.Sort(attributes)
+			if isPolicy(element) {
+				if n := len(open); n > 0 {
+					open[n-1].says.WriteString(quoted("in it", id))
+				}
+				open = append(open, &growing{name: id})
+			}
+			said = quoted(append([]string{t.Name.Space, element}, attributes...)...)
+		case xml.CharData:
+			if element == "AttributeValue" || len(bytes.TrimSpace(t)) > 0 {
+				said = quoted(string(t))
+			}
+		case xml.EndElement:
+			element, said = "", "/"
+		}
+		if n := len(open); n > 0 {
+			open[n-1].says.WriteString(said)
+			if end, ok := token.(xml.EndElement); ok && isPolicy(end.Name.Local) {
+				out, open = append(out, part{open[n-1].name, open[n-1].says.String()}), open[:n-1]
+			}
+		}
+	}
+}
+
+func isPolicy(element string) bool { return element == "Policy" || element == "PolicySet" }
+
+// quoted is a list of texts in an unambiguous form.
+func quoted(texts ...string) string {
+	out, _ := json.Marshal(texts) // of strings it does not fail
+	return string(out)
+}

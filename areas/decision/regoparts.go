@@ -1,0 +1,124 @@
+package decision
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// regoWord is a comment, a string, a word, white space, or one other character of Rego.
+var regoWord = regexp.MustCompile("(?s)#[^\n]*|\"(?:\\\\.|[^\"\\\\])*\"|`[^`]*`|[\\pL\\pN_]+|\\s+|.")
+
+var (
+	// goesOn are words behind which, and continues those before which, the end of a line ends nothing.
+	goesOn = []string{
+		"if", "in", "some", "every", "not", "with", "as", "contains", "default", "package", "import", "else",
+	}
+	continues = []string{"else", "with", "in", "if", "contains", "as"}
+	opening   = []string{"(", "[", "{"}
+	closing   = []string{")", "]", "}"}
+	joining   = []string{"(", "[", "."} // without white space they are parts of what is before them
+)
+
+// mostRego bounds a file that is taken apart.
+const mostRego = 4 << 20
+
+// A statement is one of a file of Rego: its words, and these in one form, whatever their lines.
+type statement struct {
+	words []string
+	says  strings.Builder
+}
+
+// regoParts are the rules of a file of Rego, each with the imports that it uses. Tests in files of tests are none.
+func regoParts(file, text string) (out []part) {
+	if strings.Contains(text, `$"`) || strings.Contains(text, "$`") || len(text) > mostRego {
+		return []part{{file, text}} // it has strings with expressions in them, or its words would fill the memory
+	}
+	all := regoStatements(text)
+	of, imports := "", map[string][]string{} // by the word that stands for what is imported; "": by none
+	for _, s := range all {
+		switch s.words[0] {
+		case "package":
+			of = strings.Join(s.words[1:], "")
+		case "import":
+			name := s.words[len(s.words)-1]
+			if from := s.words[min(1, len(s.words)-1)]; from == "rego" || from == "future" {
+				name = ""
+			}
+			if says := s.says.String(); !slices.Contains(imports[name], says) {
+				imports[name] = append(imports[name], says)
+			}
+		}
+	}
+	for _, s := range all {
+		head := s.words[0]
+		isTest := strings.HasSuffix(file, "_test.rego") && strings.HasPrefix(head, "test_")
+		if head == "package" || head == "import" || isTest {
+			continue
+		}
+		if head == "default" && len(s.words) > 1 {
+			head = s.words[1]
+		}
+		uses := slices.Clone(imports[""])
+		for _, word := range s.words {
+			uses = append(uses, imports[word]...)
+		}
+		slices.Sort(uses)
+		says := append(slices.Compact(uses), s.says.String())
+		out = append(out, part{of + "." + head, of + "\n" + strings.Join(says, "\n")})
+	}
+	return out
+}
+
+// regoStatements are those of a file: what stands between ends of lines outside of brackets.
+func regoStatements(text string) (out []*statement) {
+	last, deep := "", 0
+	gap, ended, divided := true, true, false // what stood before a word: anything, the end of a line, a semicolon
+	for _, word := range regoWord.FindAllString(text, -1) {
+		switch {
+		case word[0] == '#':
+			continue
+		case strings.TrimSpace(word) == "":
+			gap, ended = true, ended || strings.Contains(word, "\n")
+			continue
+		case word == ";":
+			gap, divided = true, true
+			continue
+		}
+		closes := slices.Contains(closing, word)
+		apart := !closes && (divided || ended && endsTerm(last) && beginsTerm(word))
+		switch {
+		case len(out) == 0 || apart && deep <= 0:
+			out = append(out, &statement{})
+		case apart:
+			out[len(out)-1].says.WriteString(" ;")
+		}
+		is := out[len(out)-1]
+		if gap || !slices.Contains(joining, word) || !endsTerm(last) {
+			is.says.WriteString(" ")
+		}
+		is.says.WriteString(word)
+		is.words = append(is.words, word)
+		switch {
+		case closes:
+			deep--
+		case slices.Contains(opening, word):
+			deep++
+		}
+		last, gap, ended, divided = word, false, false, false
+	}
+	return out
+}
+
+var oneLetter = regexp.MustCompile(`^[\pL\pN_]$`)
+
+// isTerm reports a word or a string.
+func isTerm(word string) bool { return len(word) > 1 || oneLetter.MatchString(word) }
+
+func endsTerm(word string) bool {
+	return word != "" && (slices.Contains(closing, word) || isTerm(word) && !slices.Contains(goesOn, word))
+}
+
+func beginsTerm(word string) bool {
+	return slices.Contains(opening, word) || isTerm(word) && !slices.Contains(continues, word)
+}

@@ -1,0 +1,134 @@
+package decision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/area"
+	"tare/areas/decision/model"
+	"tare/internal/design"
+)
+
+// Rulings is area.Can.Rulings, of the questions that the file names. From then on a treatment is expected to permit
+// what it permits although the baseline refuses it: that says something of its policies, and what it costs is measured.
+// Only where the load itself asks for what must be refused a permit stays a fault.
+func (t *target) Rulings(ctx context.Context) (map[string]area.Rulings, error) {
+	compared := slices.DeleteFunc(t.arms.Ready(), func(p *arm) bool {
+		return len(p.spec.Requests) == 0 || p.treatment.Control != area.Ordinary
+	})
+	i := slices.IndexFunc(compared, func(p *arm) bool { return p.treatment.Baseline })
+	if i < 0 || len(compared) == 1 {
+		return nil, nil
+	}
+	base, out := compared[i], map[string]area.Rulings{}
+	was := base.rulings(ctx)
+	out[base.treatment.ID] = area.Rulings{Of: was}
+	for _, p := range compared {
+		if p == base {
+			continue
+		}
+		is := area.Rulings{Of: p.rulings(ctx)}
+		if slices.EqualFunc(was, is.Of, sameRuling) {
+			names, err := p.differences(&base.plan)
+			if err != nil {
+				return nil, fmt.Errorf("compare the policies of %s with those of %s: %w", p.bundle, base.bundle, err)
+			}
+			if len(names) > 0 {
+				is.Unasked = []string{"policies, or what they decide by, differ, and no request shows what that permits: " +
+					some(names)}
+			}
+		}
+		if !t.env.Trespasses {
+			p.expectGranted(was, is.Of)
+		}
+		out[p.treatment.ID] = is
+	}
+	return out, ctx.Err()
+}
+
+func sameRuling(a, b area.Ruling) bool {
+	return a.Request == b.Request && a.Refused == b.Refused && a.Undecided == b.Undecided
+}
+
+// rulings asks each question once. What does not answer with a decision, Verify explains.
+func (p *arm) rulings(ctx context.Context) (out []area.Ruling) {
+	for _, q := range p.questions {
+		if q.List != nil || q.Want == model.None {
+			continue
+		}
+		a, err := p.question(ctx, q)
+		refused := err == nil && (a.Decision == model.Deny || a.Decision == model.NotApplicable)
+		out = append(out, area.Ruling{
+			Request: q.Name, Refused: refused, Undecided: !refused && (err != nil || a.Decision != model.Permit),
+		})
+	}
+	return out
+}
+
+// expectGranted expects of the arm that it permits what it permits and the baseline rightly refuses.
+func (p *arm) expectGranted(was, is []area.Ruling) {
+	p.questions = slices.Clone(p.questions)
+	for i, q := range p.questions {
+		of := func(r area.Ruling) bool { return r.Request == q.Name }
+		before, after := slices.IndexFunc(was, of), slices.IndexFunc(is, of)
+		if mustBeRefused(q) && before >= 0 && after >= 0 && was[before].Refused && !is[after].Refused &&
+			!is[after].Undecided {
+			p.questions[i].Want = model.Permit
+			p.granted = true
+		}
+	}
+}
+
+// differences names in what the policies of a bundle differ from a base's, if they are in one language.
+func (p *plan) differences(base *plan) ([]string, error) {
+	if p.bundle == "" || base.bundle == "" || p.bundle == base.bundle || p.kind.Adapter() != base.kind.Adapter() {
+		return nil, nil
+	}
+	is, err := partsOf(p.kind, p.bundle)
+	was, e := partsOf(base.kind, base.bundle)
+	return differing(was, is), errors.Join(err, e)
+}
+
+// findDifferences says, before a run, in what policies differ.
+func (s *Spec) findDifferences(treatments []design.Treatment) (out []area.Finding) {
+	i := slices.IndexFunc(treatments, func(t design.Treatment) bool { return t.Baseline })
+	if i < 0 {
+		return nil
+	}
+	base, err := s.plan(treatments[i])
+	for _, t := range treatments {
+		p, e := s.plan(t)
+		if err != nil || e != nil || t.Control != area.Ordinary {
+			continue // it has been reported
+		}
+		if names, e := p.differences(&base); e == nil && len(names) > 0 {
+			out = append(out, area.Finding{
+				Path: "embedded.bundle", Severity: area.Info, Message: fmt.Sprintf("%s: policies, or what they decide by, "+
+					"differ from those of %s; a run that finds no request answered otherwise ends undecided: %s", p.bundle,
+					base.bundle, some(names)),
+			})
+		}
+	}
+	return out
+}
+
+// differing names the parts that only one of two sides has, whatever their order.
+func differing(was, is []part) (names []string) {
+	more := map[string]int{}
+	for _, p := range is {
+		more[p.says]++
+	}
+	for _, p := range was {
+		more[p.says]--
+	}
+	for _, p := range slices.Concat(was, is) {
+		if more[p.says] != 0 {
+			names = append(names, strings.TrimSpace(p.name))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

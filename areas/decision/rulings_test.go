@@ -1,0 +1,147 @@
+package decision
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tare/areas/decision/engine"
+	"tare/internal/design"
+)
+
+// TestRulings: what a treatment permits and the baseline refuses is a finding, and no reason to measure nothing; what
+// no request shows is named; order, comments and layout are no difference.
+func TestRulings(t *testing.T) {
+	const all = "permit (principal, action == Action::\"read\", resource);\n"
+	for name, c := range map[string]struct {
+		is      string
+		refused []string
+		unasked string // in it; empty: nothing is named
+	}{
+		"the same": {forbidden + "// first\n" + strings.ReplaceAll(departments, " ", "  "), []string{"it", "secret"}, ""},
+		"an owner": {
+			departments + forbidden + "permit (principal == user::\"b\", action, resource);\n",
+			[]string{"it", "secret"},
+			"no request shows what that permits: a.cedar:4",
+		},
+		"all read": {all + forbidden, []string{"secret"}, ""},
+		"all":      {all, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := ownSpec(engine.Cedar, "")
+			tg, j := opened(t, spec, testEnv(t))
+			base := design.Treatment{ID: "main", Baseline: true, Levels: map[string]string{
+				"bundle": written(t, map[string]string{"a.cedar": departments + forbidden}),
+			}}
+			pr := design.Treatment{ID: "pr", Levels: map[string]string{"bundle": written(t, map[string]string{"a.cedar": c.is})}}
+			for _, tr := range []design.Treatment{base, pr} {
+				if err := tg.Prepare(t.Context(), tr, j); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := tg.Rulings(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var refused []string
+			for _, r := range got["pr"].Of {
+				if r.Refused {
+					refused = append(refused, r.Request)
+				}
+			}
+			if said := strings.Join(got["pr"].Unasked, "; "); !slices.Equal(refused, c.refused) ||
+				!strings.Contains(said, c.unasked) || (said == "") != (c.unasked == "") {
+				t.Errorf("refused %q, want %q; unasked %q, want %q", refused, c.refused, said, c.unasked)
+			}
+			for _, tr := range []design.Treatment{base, pr} {
+				if err := tg.Verify(t.Context(), tr); err != nil {
+					t.Error(err)
+				}
+			}
+			if said := tg.Unproved(pr); strings.Contains(said, "permits all that was asked") != (name == "all") {
+				t.Errorf("unproved: %q", said)
+			}
+		})
+	}
+}
+
+// TestDifferences: each engine's policies are compared rule by rule, without what makes no difference.
+func TestDifferences(t *testing.T) {
+	const rules = salaries + "\nallow if {\n\tinput.user == data.boss; input.method in [\"GET\", \"PUT\"]\n} " +
+		"else := false\n"
+	rego := func(text string) map[string]string {
+		return map[string]string{"p.rego": text, "data.json": managers}
+	}
+	store := func(from, to string) map[string]string {
+		return map[string]string{"store.fga.yaml": strings.Replace(shelves, from, to, 1)}
+	}
+	for name, c := range map[string]struct {
+		kind    engine.Kind
+		was, is map[string]string
+		want    string
+	}{
+		"rego, laid out otherwise": {engine.OPA, rego(rules), map[string]string{
+			"q.rego": "# of authz\npackage httpapi.authz\nimport rego.v1\nallow if { input.user == data.boss\n\n" +
+				"input.method in [\n\"GET\",\n\"PUT\"] }\nelse := false\nallow if {\n\tinput.method == \"GET\" # only\n" +
+				"\tsome m in data.managers[input.user]; input.path == [\"salary\", m] }\ndefault allow :=false",
+			"q_test.rego": "package httpapi.authz\nimport rego.v1\ntest_it if not allow\n", "data.json": " " + managers,
+		}, ""},
+		"rego, a method":  {engine.OPA, rego(rules), rego(strings.Replace(rules, `["GET"`, `["GET", "POST"`, 1)), "httpapi.authz.allow"},
+		"rego, a default": {engine.OPA, rego(rules), rego(strings.Replace(rules, "false", "true", 1)), "httpapi.authz.allow"},
+		"rego, an import": {
+			engine.OPA, rego("package a\nimport data.x.y\nallow if y\nok if true"),
+			rego("package a\nimport data.z.y\nallow if y\nok if true"), "a.allow",
+		},
+		"rego, a semicolon": {
+			engine.OPA, rego("package a\nb if { f(1); -1 == 2 }"), rego("package a\nb if { f(1) -1 == 2 }"), "a.b",
+		},
+		"rego, data": {engine.OPA, rego(rules), map[string]string{
+			"p.rego": rules, "data.json": `{"managers": {"bob": ["alice", "eve"]}}`,
+		}, "data.json"},
+		"cedar, entities": {
+			engine.Cedar,
+			map[string]string{"a.cedar": departments, "entities.json": `[
+				{"uid": {"type": "U", "id": "a"}, "attrs": {"s": [1, 2]}, "parents": []}]`},
+			map[string]string{"a.cedar": "@id(\"x\")\n" + departments, "entities.json": `[
+				{"uid": {"type": "U", "id": "b"}, "parents": [], "attrs": {}},
+				{"uid": {"type": "U", "id": "a"}, "parents": [], "attrs": {"s": [2, 1]}}]`},
+			`U::"b"`,
+		},
+		"a store, laid out otherwise": {engine.OpenFGA, store("", ""), store(
+			"      define owner: [user]\n      define reader: [user, group#member with until] or owner\n",
+			"      # who\n      define reader:  [user,group#member with until] or owner # all\n\n      define owner: [ user ]\n",
+		), ""},
+		"a store, a relation": {
+			engine.OpenFGA, store("", ""), store("until] or owner", "until] or owner or shredder"), "doc#reader",
+		},
+		"a store, a condition": {engine.OpenFGA, store("", ""), store("now < end", "now <= end"), "condition until"},
+		"a store, a tuple": {
+			engine.OpenFGA, store("", ""), store("user: user:ann, r", "user: user:eve, r"),
+			"user:ann owner doc:a user:eve owner doc:a",
+		},
+		"xacml, laid out otherwise": {engine.ATT, map[string]string{"p.xml": inSet(reading)}, map[string]string{
+			"p.xml": inSet(strings.NewReplacer(
+				`PolicyId="a&amp;b" Version="1.0"`, `Version="1.0" PolicyId='a&#38;b'`, "<Rule ", "\n<!-- a rule -->\n <Rule ",
+			).Replace(reading)),
+		}, ""},
+		"xacml, a value": {engine.ATT, map[string]string{"p.xml": inSet(reading)}, map[string]string{
+			"p.xml": inSet(strings.Replace(reading, ">hr<", "> hr<", 1)),
+		}, "a&b"},
+	} {
+		is, was := written(t, c.is), written(t, c.was)
+		if c.kind == engine.ATT {
+			is, was = is+"/p.xml", was+"/p.xml"
+		}
+		after, err := partsOf(c.kind, is)
+		before, e := partsOf(c.kind, was)
+		if got := strings.Join(differing(before, after), " "); err != nil || e != nil || got != c.want {
+			t.Errorf("%s: %q, %v, %v, want %q", name, got, err, e, c.want)
+		}
+	}
+	packed := archived(t, map[string]string{"p.rego": rules, "data.json": managers, ".signatures.json": "{}"})
+	parts, err := partsOf(engine.OPA, packed)
+	folder, e := partsOf(engine.OPA, written(t, rego(rules)))
+	if got := differing(parts, folder); err != nil || e != nil || len(got) > 0 || len(folder) != 4 {
+		t.Errorf("an archive: %q, %v, %v, of %d", got, err, e, len(folder))
+	}
+}
