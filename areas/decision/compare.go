@@ -7,18 +7,21 @@ import (
 
 	"tare/area"
 	"tare/areas/bundle"
+	"tare/areas/decision/engine"
 	"tare/areas/decision/fga"
 	"tare/internal/kit"
 	"tare/internal/shell"
 )
 
 // comparePolicies is area.Parts.ComparePolicies: it compares stores of OpenFGA, which say themselves what is to be
-// asked of them, and recognizes Rego and Cedar, whose cost depends on what they are asked.
+// asked of them, and recognizes Rego, Cedar and XACML, whose cost depends on what they are asked.
 func comparePolicies(bundles []string) (area.Composed, bool, error) {
 	found := ""
 	for _, at := range bundles {
-		err := bundle.Each(at, func(name string, _ []byte) error {
-			if ext := path.Ext(name); ext == ".rego" || ext == ".cedar" || fga.IsStore(name) && found == "" {
+		err := bundle.Each(at, func(name string, text []byte) error {
+			ext := path.Ext(name)
+			is := ext == ".rego" || ext == ".cedar" || ext == ".xml" && engine.IsXACML(text)
+			if is || fga.IsStore(name) && found == "" {
 				found = name
 			}
 			return nil
@@ -34,8 +37,12 @@ func comparePolicies(bundles []string) (area.Composed, bool, error) {
 		out, err := compareStores(bundles)
 		return out, true, err
 	}
-	return area.Composed{}, true, area.Usage("%s: Rego and Cedar are compared by the questions that they are asked, with "+
-		"their right answers: write an experiment file, as areas/decision/docs/policies-in-ci.md shows", found)
+	what := "Rego and Cedar are"
+	if path.Ext(found) == ".xml" {
+		what = "policies of XACML are"
+	}
+	return area.Composed{}, true, area.Usage("%s: %s compared by the questions that they are asked, with their right "+
+		"answers: write an experiment file, as areas/decision/docs/policies-in-ci.md shows", found, what)
 }
 
 // compareStores composes the comparison of stores with the first of them, by the checks of that.

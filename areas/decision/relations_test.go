@@ -83,12 +83,14 @@ func TestStoresAreComposed(t *testing.T) {
 	for want, bundles := range map[string][]string{
 		"name two stores":                {first},
 		"Rego and Cedar are compared by": {first, written(t, map[string]string{"a.rego": "package a\n"})},
+		"of XACML are compared by":       {xacmlFile(t, reading), xacmlFile(t, reading)},
 	} {
 		if _, ok, err := comparePolicies(bundles); !ok || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, %v, want %q", bundles, ok, err, want)
 		}
 	}
-	if _, ok, err := comparePolicies([]string{written(t, map[string]string{"a.yaml": "a: b\n"})}); ok || err != nil {
+	if _, ok, err := comparePolicies([]string{written(t, map[string]string{"a.yaml": "a: b\n", "a.xml": "<a/>"})}); ok ||
+		err != nil {
 		t.Errorf("what is no policy of these: %v, %v", ok, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"tare/internal/files"
 	"tare/internal/kit"
@@ -23,6 +24,17 @@ const (
 func CheckXACML(file string) error {
 	_, err := readXACML(file)
 	return err
+}
+
+// IsXACML reports whether a text begins as a file of XACML does.
+func IsXACML(text []byte) bool {
+	d := xml.NewDecoder(bytes.NewReader(text))
+	for {
+		token, err := d.Token()
+		if e, ok := token.(xml.StartElement); ok || err != nil {
+			return err == nil && strings.HasPrefix(e.Name.Space, "urn:oasis:names:tc:xacml:")
+		}
+	}
 }
 
 // readXACML returns the identifier of the Policy or PolicySet in a file.
