@@ -78,8 +78,8 @@ var lineOf = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:u
 const keyTwice = "already set in map"
 
 // objects decodes the document as kubectl does: of a key that stands twice the last value counts. What is no Kubernetes
-// object is left aside, and so is what is no YAML, such as a template, unless it speaks of policies. What kubectl reads
-// and tare does not is refused.
+// object is left aside, and so is, by name, what is no YAML, such as a template, unless it speaks of policies. What
+// kubectl reads and tare does not is refused.
 func (d document) objects() ([]object, error) {
 	if err := d.checkAliases(); err != nil {
 		return nil, d.errorf("%w", err)
@@ -94,11 +94,11 @@ func (d document) objects() ([]object, error) {
 		repeated = d.parserSays(err)
 		content, err = yaml.YAMLToJSON([]byte(d.text))
 	}
-	if err != nil && !policyLine.MatchString(d.text) {
-		return nil, nil // a template, say: not ours to read
-	}
 	if err != nil {
-		return nil, d.unreadable(err)
+		if err = d.unreadable(err); d.mayDecide() {
+			return nil, err
+		}
+		return []object{{Unstructured: &unstructured.Unstructured{}, at: d, unread: err.Error()}}, nil
 	}
 	o := &unstructured.Unstructured{}
 	if isObject := o.UnmarshalJSON(content) == nil && o.GetKind() != "" && o.GetAPIVersion() != ""; !isObject {
@@ -120,9 +120,11 @@ func (d document) objects() ([]object, error) {
 	return out, nil
 }
 
-// policyLine is one by which an object is of a group whose objects decide about requests.
-var policyLine = regexp.MustCompile(`(?m)^\s*[{"']*apiVersion["']?\s*:\s*["']?(?:[\w-]+\.)*(?:` +
-	strings.ReplaceAll(strings.Join(decidingGroups, "|"), ".", `\.`) + `)/`)
+// mayDecide reports whether the text names a group whose objects decide about requests: what is broken may do so
+// anywhere.
+func (d document) mayDecide() bool {
+	return slices.ContainsFunc(decidingGroups, func(group string) bool { return strings.Contains(d.text, group) })
+}
 
 // helmLine is a line of a template of Helm's that is no YAML.
 var helmLine = regexp.MustCompile(`(?m)^\s*\{\{-?\s*(?:if|else|end|range|with|define|include|template|block|/\*|\$)`)

@@ -85,6 +85,10 @@ func TestReadFindsPoliciesAmongOthers(t *testing.T) {
 	if d := cmp.Diff(map[string]int{"Deployment": 1, "Kustomization": 1}, s.Left); d != "" {
 		t.Errorf("left aside (-want +got):\n%s", d)
 	}
+	if len(s.Untaken) != 1 || !strings.Contains(s.Untaken[0], "chart/templates/x.yaml:1: ") ||
+		!strings.Contains(s.Untaken[0], "it is a template of Helm's") {
+		t.Errorf("what is no YAML is not named: %q", s.Untaken)
+	}
 	if at := s.Policies[0].At(); at.Line != 3 || !strings.HasSuffix(at.File, "deep/er/p.yaml") {
 		t.Errorf("p stands at %v", at)
 	}
@@ -120,6 +124,17 @@ func TestReadRefuses(t *testing.T) {
 		"a broken policy of Kyverno's, in JSON": {
 			map[string]string{"a.yaml": policy("p", isTrue), "b.json": `{"apiVersion": "policies.kyverno.io/v1", "kind"}`},
 			"b.json:",
+		},
+		"a broken policy in a list": {
+			map[string]string{
+				"a.yaml": policy("p", isTrue),
+				"b.yaml": "kind: List\nitems:\n- apiVersion: admissionregistration.k8s.io/v1\n  spec: {a: 1\n- b: 2\n",
+			}, "b.yaml:",
+		},
+		"a broken list alone": {map[string]string{"b.json": `{"items": [{"apiVersion": "kyverno.io/v1"`}, "b.json:"},
+		"a version without a colon": {
+			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": strings.Replace(policy("q", isTrue), ":", "", 1)},
+			"b.yaml:",
 		},
 		"aliases of what could be a policy": {
 			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": "{kind: PolicyException, apiVersion: kyverno.io/v2, " +

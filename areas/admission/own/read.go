@@ -45,7 +45,8 @@ type Set struct {
 	configMaps          []*unstructured.Unstructured // those that policies of an engine's may read
 	// Left counts the objects that are not put in force, by kind: "Deployment": 3.
 	Left map[string]int
-	// Untaken are those of them that decide about requests, too: "ValidatingWebhookConfiguration a", each once.
+	// Untaken are those of them that decide about requests, too, each once, and what is no YAML:
+	// "ValidatingWebhookConfiguration a", "b.yaml:3: did not find expected key".
 	Untaken []string
 	// Repeated are the places where a key stands twice in a map of a policy, of which the last value counts.
 	Repeated []string
@@ -142,6 +143,9 @@ func ReadSamples(from string) (out []Sample, err error) {
 	err = eachObject(from, func(o object) error {
 		if o.passed {
 			return nil
+		}
+		if o.unread != "" {
+			return errors.New(o.unread)
 		}
 		if o.GetName() == "" {
 			return o.at.errorf("%s without a metadata.name", o.GetKind())
@@ -279,6 +283,8 @@ type object struct {
 	at document
 	// repeated says where its document has a key twice in a map.
 	repeated string
+	// unread says why its document is no YAML; there is no object then.
+	unread string
 	// compared says that tests compare objects with it.
 	compared bool
 	// passed says that its file is not read: it is hidden, or a link.
@@ -300,13 +306,16 @@ func (s *Set) leaveCompared(o object) {
 
 // take sorts an object. What only may be needed goes to others.
 func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
-	if o.passed {
-		if !o.compared {
+	switch {
+	case o.passed:
+		if !o.compared && o.unread == "" {
 			s.passed = append(s.passed, o)
 		}
 		return nil
-	}
-	if o.compared {
+	case o.unread != "":
+		s.Untaken = append(s.Untaken, o.unread)
+		return nil
+	case o.compared:
 		s.leaveCompared(o)
 		return nil
 	}
