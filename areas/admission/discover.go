@@ -19,6 +19,7 @@ import (
 	"tare/areas/admission/cluster"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
+	"tare/internal/kit"
 	"tare/internal/unit"
 )
 
@@ -234,9 +235,14 @@ func (p *arm) admits(ctx context.Context) error {
 	if a.status == http.StatusCreated {
 		return nil
 	}
-	said := strings.ReplaceAll(a.message(), p.namespace+".", "")
+	const most = 1500 // what engines say begins with the names of object, policy and rule
+	said := strings.ReplaceAll(kit.Clipped(a.said(), most), p.namespace+".", "")
 	if all, err := p.objections(ctx, p.policies.proof.Good); err == nil && len(all) > 1 {
 		said += fmt.Sprintf(" (%s object to it: %s)", unit.Count(len(all), "policy"), strings.Join(p.named(all), ", "))
+	}
+	if !p.foreign && strings.Contains(said, "failed to get configmap") {
+		return fmt.Errorf("a policy reads a ConfigMap that is not there: add it to the bundle, with the namespace and the "+
+			"name that the policy says: %s", said)
 	}
 	if p.spec.Measured == "" {
 		return fmt.Errorf("the policies do not admit the pod that is measured, one of tare's own: %s; name a pod that they "+

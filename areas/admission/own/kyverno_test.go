@@ -1,7 +1,9 @@
 package own
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,5 +191,45 @@ func TestRulesOfDenials(t *testing.T) {
 		"  autogen-cronjob-b: |-\n    c: no\nlast:\n  z: no\n"
 	if d := cmp.Diff([]string{"a", "b"}, in.Rules("k", said)); d != "" {
 		t.Errorf("rules (-want +got):\n%s", d)
+	}
+}
+
+// TestConfigMapsThatPoliciesRead: on a control plane of tare's own the ConfigMaps of the bundle that policies of
+// Kyverno's read stand where these look for them.
+func TestConfigMapsThatPoliciesRead(t *testing.T) {
+	const (
+		policy = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec: {rules: [{name: a, " +
+			"match: {any: [{resources: {kinds: [Pod]}}]}, context: [{name: x, configMap: {name: c%s}}], " +
+			"validate: {deny: {}}}]}\n"
+		inCEL = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: p}\nspec: " +
+			"{matchConstraints: {}, validations: [{expression: \"resource.Get('v1', 'configmaps', 'team', 'c').data.x == '1'\"}]}\n"
+		settings = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%s}\n---\napiVersion: v1\nkind: ConfigMap\n" +
+			"metadata: {name: other}\n"
+		team = ", namespace: team"
+	)
+	for name, c := range map[string]struct {
+		text string
+		ours bool
+		want []string
+	}{
+		"of the default namespace": {fmt.Sprintf(policy+settings, "", ""), true, []string{"ConfigMap default/c"}},
+		"of another": {
+			fmt.Sprintf(policy+settings, team, team), true, []string{"Namespace /team", "ConfigMap team/c"},
+		},
+		"in CEL":            {fmt.Sprintf(inCEL+settings, team), true, []string{"Namespace /team", "ConfigMap team/c"}},
+		"another namespace": {fmt.Sprintf(policy+settings, "", team), true, nil},
+		"of a cluster":      {fmt.Sprintf(policy+settings, "", ""), false, nil},
+	} {
+		f, err := read(t, map[string]string{"p.yaml": c.text}).Render(Where{Scope: scope, Ours: c.ours})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		var got []string
+		for _, o := range f.Objects[:len(f.Objects)-1] {
+			got = append(got, o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName())
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: before the policy come %q, want %q", name, got, c.want)
+		}
 	}
 }

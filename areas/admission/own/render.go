@@ -1,6 +1,7 @@
 package own
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -260,7 +261,8 @@ func (b *Binding) render(s mechanism.Scope) (*unstructured.Unstructured, error) 
 }
 
 // needs returns the parameters of the policies that are in force, and the definitions of their kinds and of those that
-// policies of Kyverno's are about. Parameters of a namespace are put into the run's.
+// policies of Kyverno's are about. Parameters of a namespace are put into the run's. On a control plane of tare's own
+// the ConfigMaps come, too, that policies of an engine's read.
 func (s *Set) needs(w Where, out *InForce, bindings []Binding) (definitions, params []*unstructured.Unstructured,
 	err error,
 ) {
@@ -325,7 +327,50 @@ func (s *Set) needs(w Where, out *InForce, bindings []Binding) (definitions, par
 		definitions = append(definitions, define(wanted[gk], scopes[gk] || s.namespaced(gk, bindings)))
 		out.Defined = append(out.Defined, gk.Kind)
 	}
+	if w.Ours {
+		params = append(params, s.lookups(out)...)
+	}
 	return withOthers(definitions, w.Others), params, nil
+}
+
+// lookups are the ConfigMaps of the bundle that policies of an engine's in force name as what they read, where these
+// look for them, and the namespaces that a control plane does not have by itself.
+func (s *Set) lookups(out *InForce) (made []*unstructured.Unstructured) {
+	has := []string{"kube-system", "kube-public", meta.NamespaceDefault, "kyverno"}
+	for _, o := range s.configMaps {
+		o = o.DeepCopy()
+		o.SetNamespace(cmp.Or(o.GetNamespace(), meta.NamespaceDefault))
+		if !slices.ContainsFunc(out.Policies, func(p *Policy) bool { return p.looksUp(o) }) {
+			continue
+		}
+		if ns := o.GetNamespace(); !slices.Contains(has, ns) {
+			has = append(has, ns)
+			n := &unstructured.Unstructured{Object: tree{"apiVersion": "v1", "kind": "Namespace"}}
+			n.SetName(ns)
+			made = append(made, n)
+		}
+		made = append(made, o)
+	}
+	return made
+}
+
+// looksUp reports whether a policy of an engine's names a ConfigMap as what it reads: as its context, or in CEL.
+func (p *Policy) looksUp(o *unstructured.Unstructured) (is bool) {
+	if p.engine == nil {
+		return false
+	}
+	inside(p.engine.Object["spec"], func(key string, value any) {
+		named, _ := value.(tree)
+		text, _ := value.(string)
+		switch {
+		case key == "configMap":
+			namespace, _ := named["namespace"].(string)
+			is = is || named["name"] == o.GetName() && cmp.Or(namespace, meta.NamespaceDefault) == o.GetNamespace()
+		case IsCEL(p.engine) && strings.Contains(text, "configmaps"):
+			is = is || strings.Contains(strings.ReplaceAll(text, "'", `"`), `"`+o.GetName()+`"`)
+		}
+	})
+	return is
 }
 
 // withOthers adds definitions of kinds that are not defined yet, and of those that are, the versions that these lack.

@@ -283,7 +283,7 @@ func (s Shown) actor(o object) shown {
 	return s.of(o.GetName(), nil)
 }
 
-// read are the parameters of the set's policies, and the ConfigMaps that others may read, which are not put in force.
+// read are the parameters of the set's policies, and the ConfigMaps that others may read.
 // What stands in parameters of policies that requests show is left to these.
 func (s *Set) read(by Shown) contents {
 	out := contents{}
