@@ -410,7 +410,7 @@ func (p *arm) bundleNotes() []string {
 		out = append(out, fmt.Sprintf("%s: not in force, since %s: %s", name, reason, strings.Join(why[reason], ", ")))
 	}
 	if len(x.own.Untaken) > 0 {
-		out = append(out, fmt.Sprintf("%s: left aside, and not in these numbers: %s", name, kit.FirstOf(x.own.Untaken)))
+		out = append(out, leftAside(name, x.own))
 	}
 	if len(x.own.Repeated) > 0 {
 		out = append(out, fmt.Sprintf("%s: a key stands twice in a map, and its last value counts, as for kubectl: %s", name,

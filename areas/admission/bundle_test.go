@@ -208,13 +208,20 @@ func TestBundlesAreChecked(t *testing.T) {
 	if err := os.WriteFile(broken, []byte(bad), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	const aside = "left aside, and not in these numbers: ValidatingWebhookConfiguration a-webhook"
+	fine := filepath.Join(dir, "fine.yaml")
+	taken, _, _ := strings.Cut(string(text), "---\napiVersion: v1\nkind: List")
+	if err := os.WriteFile(fine, []byte(taken), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	two := 2
 	for name, c := range map[string]struct {
 		spec Spec
 		want string
 	}{
-		"fine":               {Spec{Bundle: "testdata/bundle"}, ""},
-		"a file":             {Spec{Bundle: "testdata/bundle/pods.yaml", Mechanism: "vap"}, ""},
+		"fine":               {Spec{Bundle: fine}, ""},
+		"left aside":         {Spec{Bundle: "testdata/bundle"}, aside},
+		"a file":             {Spec{Bundle: "testdata/bundle/pods.yaml", Mechanism: "vap"}, aside},
 		"an expression":      {Spec{Bundle: broken}, "broken.yaml:51:74: undeclared reference"},
 		"nothing there":      {Spec{Bundle: filepath.Join(dir, "x")}, "no such file"},
 		"a number":           {Spec{Bundle: "testdata/bundle", Policies: &two}, "a bundle has as many as it has"},

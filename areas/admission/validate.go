@@ -7,6 +7,7 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/mechanism"
+	"tare/areas/admission/own"
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/kit"
@@ -21,7 +22,8 @@ func (s *Spec) Validate(q area.Asked, treatments []design.Treatment) []area.Find
 	if out := kit.JudgeEach(treatments, judge); len(out) > 0 {
 		return out
 	}
-	return slices.Concat(s.checkReleases(treatments), s.checkUnused(treatments), s.Manifests.check())
+	return slices.Concat(s.checkReleases(treatments), s.checkUnused(treatments), s.warnLeftAside(treatments),
+		s.Manifests.check())
 }
 
 // checkTwice rejects what both the section and the treatments set.
@@ -124,6 +126,26 @@ func (s *Spec) checkReleases(treatments []design.Treatment) []area.Finding {
 			"alone",
 		Hint: "give each arm its version, or embedded: {version: \"1.24\"}, so that the baseline is of the same release",
 	}}
+}
+
+// warnLeftAside names what decides about requests in bundles and is not put in force.
+func (s *Spec) warnLeftAside(treatments []design.Treatment) []area.Finding {
+	return kit.JudgeEach(treatments, func(t design.Treatment) []area.Finding {
+		p, err := s.plan(t)
+		if err != nil || p.kind != mechanism.Own {
+			return nil
+		}
+		in, err := p.readBundle()
+		if err != nil || len(in.Untaken) == 0 {
+			return nil
+		}
+		return []area.Finding{{Severity: area.Warning, Message: leftAside(p.spec.Bundle, in)}}
+	})
+}
+
+// leftAside names what decides about requests in a bundle and is not put in force.
+func leftAside(bundle string, in *own.InForce) string {
+	return fmt.Sprintf("%s: left aside, and not in these numbers: %s", bundle, kit.FirstOf(in.Untaken))
 }
 
 // checkUnused rejects options that no treatment uses: they would have no effect.
