@@ -100,6 +100,29 @@ func TestOwnPolicies(t *testing.T) {
 	}
 }
 
+// TestRefusedPolicyIsShown: what the API server alone finds in a policy is said with its place in the user's file.
+func TestRefusedPolicyIsShown(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	requireBinary(t, plane.V136)
+	text, err := os.ReadFile("testdata/bundle/pods.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := filepath.Join(t.TempDir(), "p.yaml")
+	bad := strings.Replace(string(text), "\nspec:", "\nspec:\n  matchConditions: [{name: a b, expression: 'true'}]", 1)
+	if err := os.WriteFile(at, []byte(bad), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env, tr := testEnv(t, "create-pod-dry-run"), treatment("bundle", at)
+	env.Treatments = []area.Treatment{tr}
+	tg, j := opened(t, &Spec{}, env)
+	if err := tg.Prepare(t.Context(), tr, j); err == nil || !strings.Contains(err.Error(), at+":3: create "+
+		"ValidatingAdmissionPolicy ") {
+		t.Errorf("%v, want the policy's place", err)
+	}
+}
+
 // wantConfirmed asks again for a request that the policies refuse, wherever they are in force.
 func wantConfirmed(t *testing.T, p *arm, request string) {
 	t.Helper()

@@ -193,7 +193,12 @@ func (p *arm) awaitPolicyCheck(ctx context.Context, kind *engine.Kind) error {
 func (p *arm) applyEach(ctx context.Context) error {
 	x := &p.policies
 	if len(p.engines) == 0 {
-		return x.keeper.Apply(ctx, x.rendered.Objects, applyAbreast)
+		err := x.keeper.Apply(ctx, x.rendered.Objects, applyAbreast)
+		var failed *cluster.NotCreatedError
+		if x.own != nil && errors.As(err, &failed) {
+			return fmt.Errorf("%s%w", p.placeOf(failed.Object), err)
+		}
+		return err
 	}
 	var served []schema.GroupVersionKind
 	for _, o := range x.rendered.Objects {
@@ -222,10 +227,10 @@ func (p *arm) applyOne(ctx context.Context, by *cluster.Cluster, o *unstructured
 	return p.awaitReady(ctx, o)
 }
 
-// placeOf is the beginning of an error: the place of an engine's policy in the user's file, not in the copy that was
+// placeOf is the beginning of an error: the place of a policy or a binding in the user's file, not in the copy that was
 // read. For other objects it is empty.
 func (p *arm) placeOf(o *unstructured.Unstructured) string {
-	at, ok := p.policies.own.At(o)
+	at, ok := p.policies.own.Place(o)
 	if !ok {
 		return ""
 	}

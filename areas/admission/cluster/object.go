@@ -149,8 +149,19 @@ func (c *Cluster) notCreated(o *unstructured.Unstructured, err error) error {
 	if err == nil {
 		return nil
 	}
-	return c.scrub(fmt.Errorf("create %s: %w", nameOf(o), err))
+	return &NotCreatedError{o, c.scrub(fmt.Errorf("create %s: %w", nameOf(o), err))}
 }
+
+// A NotCreatedError says that an object was not created.
+type NotCreatedError struct {
+	Object *unstructured.Unstructured
+	err    error
+}
+
+func (e *NotCreatedError) Error() string { return e.err.Error() }
+
+// Unwrap implements what errors.Is needs.
+func (e *NotCreatedError) Unwrap() error { return e.err }
 
 // checkExisting checks an object that already exists. gone: it is being deleted, or has been.
 func (c *Cluster) checkExisting(ctx context.Context, k kind, want *unstructured.Unstructured) (gone bool, err error) {

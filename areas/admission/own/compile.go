@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	admission "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	compiler "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -41,11 +42,54 @@ func (e expression) ReturnTypes() []*cel.Type { return e.types }
 // GetName implements what the compiler takes.
 func (e expression) GetName() string { return e.name }
 
-// Compile reports what kube-apiserver would refuse in the policies' expressions, with the place in the user's file.
+// The words that kube-apiserver takes.
+var (
+	operations = []admission.OperationType{
+		admission.OperationAll, admission.Create, admission.Update, admission.Delete, admission.Connect,
+	}
+	actions = []admission.ValidationAction{admission.Deny, admission.Warn, admission.Audit}
+)
+
+// checkWords reports a word of a list at a path that kube-apiserver would refuse.
+func checkWords[T ~string](d document, words, want []T, path ...string) error {
+	for i, w := range words {
+		if !slices.Contains(want, w) {
+			at := d.within(1, 0, append(path, strconv.Itoa(i))...)
+			return errors.New(at.Show(d.all, fmt.Sprintf("%q is not one of %v", w, want)))
+		}
+	}
+	return nil
+}
+
+// checkOperations reports an operation that kube-apiserver would refuse.
+func checkOperations(d document, m *admission.MatchResources, path ...string) error {
+	if m == nil {
+		return nil
+	}
+	for list, rules := range map[string][]admission.NamedRuleWithOperations{
+		"resourceRules": m.ResourceRules, "excludeResourceRules": m.ExcludeResourceRules,
+	} {
+		for i, r := range rules {
+			at := slices.Concat(path, []string{list, strconv.Itoa(i), "operations"})
+			if err := checkWords(d, r.Operations, operations, at...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Compile reports what kube-apiserver would refuse in the policies' expressions, and in the words that it knows, with
+// the place in the user's file.
 func (s *Set) Compile() error {
 	var errs []error
 	for i := range s.Policies {
 		errs = append(errs, s.Policies[i].compile())
+	}
+	for i := range s.Bindings {
+		b := &s.Bindings[i]
+		errs = append(errs, checkWords(b.at, b.Spec.ValidationActions, actions, "spec", "validationActions"),
+			checkOperations(b.at, b.Spec.MatchResources, "spec", "matchResources"))
 	}
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	const most = 10
@@ -64,7 +108,7 @@ func (p *Policy) compile() error {
 	if err != nil {
 		return p.at.errorf("%w", err)
 	}
-	var errs []error
+	errs := []error{checkOperations(p.at, p.Spec.MatchConstraints, "spec", "matchConstraints")}
 	for _, v := range p.variables() {
 		errs = append(errs, p.refusal(v, c.CompileAndStoreVariable(v, p.options(v), environment.StoredExpressions)))
 	}

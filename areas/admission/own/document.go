@@ -126,8 +126,9 @@ func (d document) mayDecide() bool {
 	return slices.ContainsFunc(decidingGroups, func(group string) bool { return strings.Contains(d.text, group) })
 }
 
-// helmLine is a line of a template of Helm's that is no YAML.
-var helmLine = regexp.MustCompile(`(?m)^\s*\{\{-?\s*(?:if|else|end|range|with|define|include|template|block|/\*|\$)`)
+// helmLine is what only a template of Helm's has: a line that is no YAML, or a value of the chart's.
+var helmLine = regexp.MustCompile(`(?m)^\s*\{\{-?\s*(?:if|else|end|range|with|define|include|template|block|/\*|\$)` +
+	`|\{\{-?\s*[^}\n]*\.(?:Values|Release|Chart|Capabilities)\.`)
 
 // unreadable is an error about a document that is no YAML.
 func (d document) unreadable(err error) error {
@@ -161,6 +162,10 @@ func (d document) checkKind(content []byte) error {
 func (d document) parserSays(err error) string {
 	says := err.Error()
 	m := lineOf.FindStringSubmatch(says)
+	if strings.Contains(says, "invalid map key") { // the parser does not say where
+		is := func(key *node.Node) bool { return key.Kind != node.ScalarNode }
+		return d.keyPlace(is).String() + ": a map stands as a key, as {{ }} without quotes does"
+	}
 	if m == nil {
 		return d.errorf("%w", err).Error()
 	}
@@ -185,6 +190,31 @@ func (d document) find(path ...string) (*node.Node, bool) {
 		}
 	}
 	return at, at.Kind == node.ScalarNode
+}
+
+// keyPlace is the place of the first key below a path of the object's that is the one, or that of the object.
+func (d document) keyPlace(is func(key *node.Node) bool, path ...string) bundle.Place {
+	if at, _ := d.find(path...); at != nil {
+		if key := keyIn(at, is); key != nil {
+			return bundle.Place{File: d.file, Line: d.line + key.Line - 1, Column: key.Column}
+		}
+	}
+	return d.place()
+}
+
+// keyIn finds a key of a node, or else below it.
+func keyIn(at *node.Node, is func(key *node.Node) bool) *node.Node {
+	for i := 0; at.Kind == node.MappingNode && i < len(at.Content); i += 2 {
+		if is(at.Content[i]) {
+			return at.Content[i]
+		}
+	}
+	for _, in := range at.Content {
+		if key := keyIn(in, is); key != nil {
+			return key
+		}
+	}
+	return nil
 }
 
 // nodes parses the document, if it is YAML.

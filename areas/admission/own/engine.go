@@ -79,6 +79,21 @@ func (f *InForce) At(o *unstructured.Unstructured) (at bundle.Place, ok bool) {
 	return at, false
 }
 
+// Place is where an object in force, or what it was made of, stands in the bundle; false: tare made it.
+func (f *InForce) Place(o *unstructured.Unstructured) (at bundle.Place, ok bool) {
+	for _, p := range f.Policies {
+		if p.engine == nil && p.kind() == o.GetKind() && NameIn(f.Scope, p.Name) == o.GetName() {
+			return p.at.place(), true
+		}
+	}
+	for i := range f.bindings {
+		if b := &f.bindings[i]; b.kind() == o.GetKind() && NameIn(f.Scope, b.Name) == o.GetName() {
+			return b.at.place(), true
+		}
+	}
+	return f.At(o)
+}
+
 // Engine is the engine that evaluates the policy; empty: the API server.
 func (p *Policy) Engine() string {
 	if p.engine == nil {

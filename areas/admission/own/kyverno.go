@@ -50,7 +50,7 @@ func (s *Set) takeKyverno(o object) error {
 		s.Untaken = append(s.Untaken, o.GetKind()+" "+o.GetName()+", "+asksRegistry)
 		return nil
 	}
-	if what := reaches(o.Unstructured); what != "" && !s.network {
+	if what := reaches(o); what != "" && !s.network {
 		s.Untaken = append(s.Untaken, o.GetKind()+" "+o.GetName()+", "+what+" (network: true takes it)")
 		return nil
 	}

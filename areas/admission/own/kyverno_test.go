@@ -202,7 +202,8 @@ func TestConfigMapsThatPoliciesRead(t *testing.T) {
 			"match: {any: [{resources: {kinds: [Pod]}}]}, context: [{name: x, configMap: {name: c%s}}], " +
 			"validate: {deny: {}}}]}\n"
 		inCEL = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: p}\nspec: " +
-			"{matchConstraints: {}, validations: [{expression: \"resource.Get('v1', 'configmaps', 'team', 'c').data.x == '1'\"}]}\n"
+			"{matchConstraints: {}, " +
+			"validations: [{expression: \"resource.Get('v1', 'configmaps', 'team', 'c').data.x == '1'\"}]}\n"
 		settings = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%s}\n---\napiVersion: v1\nkind: ConfigMap\n" +
 			"metadata: {name: other}\n"
 		team = ", namespace: team"

@@ -136,6 +136,19 @@ func TestReadRefuses(t *testing.T) {
 			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": strings.Replace(policy("q", isTrue), ":", "", 1)},
 			"b.yaml:",
 		},
+		"a template's value": {
+			map[string]string{"a.yaml": policy("p", "  x:\n    y: {{ .Values.x }}\n")},
+			"a.yaml:7:9: a map stands as a key, as {{ }} without quotes does: it is a template of Helm's",
+		},
+		"a version that is none": {
+			map[string]string{"a.yaml": strings.Replace(policy("p", isTrue), "/v1", "/v2", 1)},
+			"a.yaml:1: ValidatingAdmissionPolicy p: admissionregistration.k8s.io has no version v2",
+		},
+		"a field within a list": {
+			map[string]string{"a.yaml": policy("p", "  validations:\n  - expresion: 'true'\n")},
+			"a.yaml:7:5: ValidatingAdmissionPolicy p: unknown field \"spec.validations[0].expresion\"\n    7 |   - expresion: " +
+				"'true'\n            ^",
+		},
 		"aliases of what could be a policy": {
 			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": "{kind: PolicyException, apiVersion: kyverno.io/v2, " +
 				strings.ReplaceAll(strings.TrimSuffix(bomb, "\n"), "\n", ", ") + "}"}, "b.yaml:1: its aliases stand for more",
@@ -197,6 +210,13 @@ func TestCompileShowsThePlace(t *testing.T) {
 		"without a parameter": {
 			policy("p", "  matchConditions: [{name: m, expression: params.x == 1}]\n"+isTrue),
 			"p.yaml:6:43: undeclared reference to 'params'",
+		},
+		"an operation": {
+			strings.Replace(policy("p", isTrue), "[CREATE]", "[CREAT]", 1), `p.yaml:5:88: "CREAT" is not one of [* CREATE`,
+		},
+		"an action": {
+			policy("p", isTrue) + "---\n" + strings.Replace(binding, "[Deny]", "[deny]", 1),
+			`p.yaml:13:23: "deny" is not one of [Deny Warn Audit]`,
 		},
 		"no boolean": {policy("p", "  validations: [{expression: \"'yes'\"}]\n"), "must evaluate to bool"},
 		"after another document": {

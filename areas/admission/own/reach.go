@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	node "go.yaml.in/yaml/v4"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -26,13 +26,14 @@ var asking = map[string]string{
 // reaches says which other servers a policy of Kyverno's asks while a request waits, or may have the API server or
 // Kyverno ask by an object of its making; "": none. The policy may be a stranger's, and every request of the load would
 // ask them. In YAML it may have fields only of which it is known that they ask nobody else.
-func reaches(o *unstructured.Unstructured) string {
-	found := map[string]bool{makesAny: isGeneratingPolicy(o)} // only its run shows of which kind its objects are
-	for _, k := range madeBy(o) {
+func reaches(o object) string {
+	// Of a GeneratingPolicy only its run shows of which kind its objects are.
+	found := map[string]bool{makesAny: isGeneratingPolicy(o.Unstructured)}
+	for _, k := range madeBy(o.Unstructured) {
 		found[makesAny] = found[makesAny] || MayAsk(k)
 	}
 	var unknown string
-	if IsCEL(o) {
+	if IsCEL(o.Unstructured) {
 		inside(o.Object["spec"], func(key string, value any) {
 			if text, _ := value.(string); strings.HasSuffix(strings.ToLower(key), "expression") {
 				found[calls(text)] = true
@@ -48,7 +49,9 @@ func reaches(o *unstructured.Unstructured) string {
 			case asking[name] != "":
 				found[asking[name]] = true
 			default:
-				unknown = "which has the field " + name + ", by which it may ask another server"
+				at := o.at.keyPlace(func(key *node.Node) bool { return key.Value == name }, "spec")
+				unknown = fmt.Sprintf("which has the field %s at %s, which tare does not know: it is misspelt, or the policy may "+
+					"ask another server by it", name, at)
 			}
 		})
 		found[asksServer] = found[asksServer] || strings.Contains(fmt.Sprint(o.Object["spec"]), asksNames)

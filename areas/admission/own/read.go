@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
+	node "go.yaml.in/yaml/v4"
 	admission "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -345,6 +347,8 @@ func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 	case k.Group != group:
 		*others = append(*others, o.Unstructured)
 		return nil
+	case !slices.Contains([]string{"v1", "v1beta1", "v1alpha1"}, k.Version):
+		return o.at.errorf("%s %s: %s has no version %s", k.Kind, o.GetName(), group, k.Version)
 	case k.Kind == policyKind:
 		p := Policy{at: o.at}
 		if err := o.into(&p.ValidatingAdmissionPolicy); err != nil {
@@ -389,10 +393,20 @@ func (o object) into(to any) error {
 	}
 	wrong, err := strict.UnmarshalStrict(text, to)
 	if err = errors.Join(append([]error{err}, wrong...)...); err != nil {
-		return o.at.errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+		says := fmt.Sprintf("%s %s: %v", o.GetKind(), o.GetName(), err)
+		if m := unknownField.FindStringSubmatch(says); m != nil {
+			path := strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(m[1]), ".")
+			last := path[len(path)-1]
+			at := o.at.keyPlace(func(key *node.Node) bool { return key.Value == last }, path[:len(path)-1]...)
+			return errors.New(at.Show(o.at.all, says))
+		}
+		return o.at.errorf("%s", says)
 	}
 	return nil
 }
+
+// unknownField finds the path of a field that the API does not have in an error about it.
+var unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
 
 // takeNeeded takes the objects of the policies' parameters, and the definitions of their kinds and of others that
 // policies need.
