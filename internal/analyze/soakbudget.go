@@ -316,8 +316,8 @@ func (s *soak) meanTime(b *budget.Budget, h *hist.Histogram) finding {
 // unbounded ends what an interval without an upper end rests on.
 const unbounded = "; so few do not bound it from above"
 
-// quantileFinding is a quantile of all calls. Its interval also ends where those of a higher and of a lower quantile do:
-// so what one of them is certain of, no other leaves open. own is how much of its lower end can be the generator's
+// quantileFinding is a quantile of all calls. Its interval also ends where those of a higher and of a lower quantile
+// do: so what one of them is certain of, no other leaves open. own is how much of its lower end can be the generator's
 // delay.
 func (s *soak) quantileFinding(b *budget.Budget, h *hist.Histogram, q float64) (f finding, own float64) {
 	f, own = s.ownInterval(b, h, q)

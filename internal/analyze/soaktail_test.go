@@ -1,7 +1,6 @@
 package analyze
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -63,7 +62,7 @@ func TestTailIntervals(t *testing.T) {
 		held, open := 0, 0
 		for range repetitions {
 			s, h := stalling(rng, 60, stalls)
-			f, _ := s.quantileFinding(&budget.Budget{Metric: metric.Response.Name, Quantile: fmt.Sprintf("p%v", 100*x.q)}, h, x.q)
+			f, _ := s.quantileFinding(&budget.Budget{Metric: metric.Response.Name}, h, x.q)
 			if f.verdict != "" {
 				t.Fatalf("no interval: %s", f.how)
 			}

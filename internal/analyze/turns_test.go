@@ -260,6 +260,12 @@ func TestTurnsBehind(t *testing.T) {
 					t.Errorf("goodput %v, want %v", *o.Goodput, x.goodput)
 				}
 			}
+			for i := range rep.Effects {
+				e := &rep.Effects[i]
+				if open := e.Verdict == report.EffectInconclusive; e.Metric == "response" && open != (name == "both are behind") {
+					t.Errorf("%s is %s: %s", nameOf(e), e.Verdict, e.Reason)
+				}
+			}
 			said := strings.Contains(strings.Join(rep.Warnings, "\n"), "on: the target does not keep up with 200/s")
 			if said != (x.goodput < 200 && x.workers == 0) {
 				t.Errorf("warnings %q", rep.Warnings)

@@ -29,8 +29,8 @@ type Guard struct {
 	Figures []GuardFigure `json:"figures,omitempty"`
 }
 
-// A GuardOverload is the rate from which on the target was degraded, at this and at all higher rates: fewer of the calls
-// that it must allow got an answer, or it was much slower, than at lower rates.
+// A GuardOverload is the rate from which on the target was degraded, at this and at all higher rates: fewer of the
+// calls that it must allow got an answer, or it was much slower, than at lower rates.
 type GuardOverload struct {
 	Rate float64 `json:"rate"`
 	// ServedShare and Median are of the calls that it must allow at Rate, ServedBelow and MedianBelow at lower rates: all
