@@ -29,7 +29,7 @@ func (a *analysis) rulings() {
 		if i != base && t.Control == "" && asked {
 			t.Permits, t.Refuses = inBoth(of.Refused, is.Permitted), inBoth(of.Permitted, is.Refused)
 			t.Alters = alterations(of, is)
-			t.Unshown = append(unshown(of, is, t.Permits), is.Unasked...)
+			t.Unshown = slices.Concat(dropped(t.Alters), unshown(of, is, t.Permits), is.Unasked)
 		}
 	}
 }
@@ -46,6 +46,25 @@ func alterations(base, is record.Prepare) (out []report.Alteration) {
 		}
 	}
 	return out
+}
+
+// dropped says which requests come back without a value that the baseline gives them: it may be what guarded.
+func dropped(alters []report.Alteration) []string {
+	var lack []string
+	for _, a := range alters {
+		if len(a.Baseline) > 0 {
+			lack = append(lack, a.Request)
+		}
+	}
+	if len(lack) == 0 {
+		return nil
+	}
+	some, come := lack[0], "comes"
+	if n := len(lack) - 1; n > 0 {
+		some, come = some+" and "+unit.Count(n, "other"), "come"
+	}
+	return []string{fmt.Sprintf("%s %s back without a value that the baseline gives, and no answer shows what that "+
+		"permits: %s", unit.Count(len(lack), "request"), come, some)}
 }
 
 // lacking returns what stands in the first list only.

@@ -35,17 +35,18 @@ func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
 	changed(0, map[string][]string{"d": {"x = 1", "y = 1"}, "e": {"x = 1", "y = 1"}})
 	changed(2, map[string][]string{"a": {"x = 1"}, "e": {"x = 2", "y = 1"}, "only here": {"x = 1"}})
 	a.rec.Prepared[2].Unasked = []string{"namespaces differ"}
-	changed(3, map[string][]string{"d": {"x = 1", "y = 1"}})
+	changed(3, map[string][]string{"d": {"x = 1", "y = 1", "z = 1"}})
 	a.rulings()
 	for i, want := range []report.Treatment{
 		{ID: "main", Baseline: true},
 		{
 			ID: "pr", Permits: []string{"a"}, Refuses: []string{"d"},
 			Alters: []report.Alteration{{Request: "e", Here: []string{"x = 2"}, Baseline: []string{"x = 1"}}},
-			Unshown: []string{"no answer shows whether 4 requests are permitted that the baseline refuses, or may refuse: " +
+			Unshown: []string{"1 request comes back without a value that the baseline gives, and no answer shows what that " +
+				"permits: e", "no answer shows whether 4 requests are permitted that the baseline refuses, or may refuse: " +
 				"b, lost, varies, both", "namespaces differ"},
 		},
-		{ID: "same"},
+		{ID: "same", Alters: []report.Alteration{{Request: "d", Here: []string{"z = 1"}, Baseline: []string{}}}},
 		{ID: "unasked"},
 		{ID: "aa", Control: design.AA},
 	} {
