@@ -219,6 +219,9 @@ func (a *app) parseAddress(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "":
+		if how := a.policies(address, false); how != nil {
+			return nil, how
+		}
 		return nil, usage("this is not a URL with a host; write one such as http://127.0.0.1:8080")
 	case u.User != nil:
 		return nil, usage("a URL must not hold credentials: they would be kept in the record; name them with --set " +

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"tare/area"
 	"tare/internal/config"
 	"tare/internal/kit"
+	"tare/internal/shell"
 	"tare/internal/unit"
 )
 
@@ -52,6 +54,11 @@ const maxSource = 1 << 20
 func (a *app) read(file string) (source, error) {
 	if file != "-" {
 		text, err := kit.ReadText(file, maxSource)
+		if err != nil || isObject.Match(text) {
+			if how := a.policies(file, err == nil); how != nil {
+				return source{}, how
+			}
+		}
 		if err != nil {
 			return source{}, usage("read experiment: %w", err)
 		}
@@ -65,6 +72,28 @@ func (a *app) read(file string) (source, error) {
 		return source{}, usage("read experiment: %w", err)
 	}
 	return source{name: "standard input", text: text}, nil
+}
+
+// isObject matches the text of what is an object of an API's, and no experiment.
+var isObject = regexp.MustCompile(`(?m)^(?:\{\s*"|["']?)apiVersion\b`)
+
+// policies says how policies are measured that stand where an experiment or a server is asked for, and where they are
+// read, what is wrong with them; nil: there are none.
+func (a *app) policies(at string, read bool) error {
+	for _, ar := range a.Areas {
+		compose := ar.Parts().ComparePolicies
+		if compose == nil {
+			continue
+		}
+		switch _, ok, err := compose([]string{at}); {
+		case ok && err == nil:
+			return usage("%s holds policies, and is no experiment file or server; measure them by: tare compare --policies %s",
+				at, shell.Line([]string{at}))
+		case ok && read:
+			return usage("%w", err)
+		}
+	}
+	return nil
 }
 
 // value returns what the flags set a path to; empty: they do not.
