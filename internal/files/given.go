@@ -74,7 +74,7 @@ func (w *walker) open(path string) (*os.File, error) {
 	defer at.Close() //nolint:errcheck // it only names the file
 	is, err := at.Stat()
 	if err == nil && !is.Mode().IsRegular() && !is.IsDir() {
-		err = fmt.Errorf("%s is no regular file: want a regular file or a folder", path)
+		err = fmt.Errorf("%s: want a regular file or a folder", path)
 	}
 	if err == nil {
 		err = checkEnds(at)

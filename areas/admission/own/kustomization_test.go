@@ -201,7 +201,7 @@ func TestKustomizationsAreRefused(t *testing.T) {
 		"a folder behind a link": {"resources: [./lp/app]\nnamePrefix: a", "in/lp is a link out of its folder"},
 		"a file behind a link":   {"resources: [lp/app/p.yaml]\nnamePrefix: a", "in/lp is a link out of its folder"},
 		"git's own files":        {"configMapGenerator: [{name: c, files: [its/config]}]", "its/config is git's own"},
-		"a pipe":                 {"resources: [pipe]\nnamePrefix: a", "pipe is no regular file"},
+		"a pipe":                 {"resources: [pipe]\nnamePrefix: a", "pipe: want a regular file"},
 		"nothing there":          {"resources: [p.yaml]\npatches: [{path: missing.yaml}]", "missing.yaml: no such file"},
 		"a generator":            {"generators: [p.yaml]", "it has generators, which tare does not carry out"},
 		"Helm":                   {"helmCharts: [{name: a}]", "it has helmCharts"},
