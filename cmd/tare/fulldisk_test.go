@@ -273,7 +273,7 @@ func TestInterruptedRunThatCannotUndo(t *testing.T) {
 		t.Errorf("exit %d, want %d, since a change is not undone\n%s", code, cli.ExitError, text)
 	}
 	for _, want := range []string{
-		"undo what the run created", busy, "device or resource busy", "not undone", "folder",
+		"undo what the run created", busy, "a file system is mounted at", "not undone", "folder",
 		"next: tare undo " + name,
 	} {
 		if !strings.Contains(text, want) {

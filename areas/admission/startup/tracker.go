@@ -20,12 +20,13 @@ type tracker struct {
 	once   sync.Once
 	over   sync.Once
 
-	mu     sync.Mutex
-	awaits map[string]*await // by name
-	there  map[string]bool   // those of them that the latest list has
-	lists  uint64
-	late   uint64 // pods seen running in a list, after a watch had failed
-	missed uint64 // pods found running without an event
+	mu      sync.Mutex
+	awaits  map[string]*await // by name
+	there   map[string]bool   // those of them that the latest list has
+	counted bool              // whether lists counts the latest
+	lists   uint64
+	late    uint64 // pods seen running in a list, after a watch had failed
+	missed  uint64 // pods found running without an event
 }
 
 var _ cache.ReflectorStore = (*tracker)(nil)
@@ -168,14 +169,17 @@ func (t *tracker) lose(a *await) {
 func (t *tracker) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.there = map[string]bool{}
+	t.there, t.counted = map[string]bool{}, false
 }
 
-// page records a page of it.
+// page records a page of it. A list counts with its first page, so that no pod is seen by one that does not count.
 func (t *tracker) page(all []corev1.Pod) {
 	at := t.clock.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.counted {
+		t.lists, t.counted = t.lists+1, true
+	}
 	for i := range all {
 		if o := &all[i]; t.awaits[o.Name] != nil {
 			t.there[o.Name] = true
@@ -193,7 +197,6 @@ func (t *tracker) Replace([]any, string) error {
 			t.lose(a)
 		}
 	}
-	t.lists++
 	t.once.Do(func() { close(t.listed) })
 	return nil
 }
