@@ -33,12 +33,12 @@ modules: ## the Go modules whose sources tare embeds, as links in bin/modules, t
 	$(MAKER) modules
 
 test: bin/gotestsum ## everything that this machine can run: go test ./... (make lint vets), and a table of what it could not
-	@bin/gotestsum --format standard-quiet --hide-summary=skipped --jsonfile bin/test.json -- -p $$(($$(getconf _NPROCESSORS_ONLN)+2)) -timeout 25m -vet=off ./...; \
+	@bin/gotestsum --format standard-quiet --hide-summary=skipped --jsonfile bin/test.json -- -p $$(($$(getconf _NPROCESSORS_ONLN)+1)) -timeout 25m -vet=off ./...; \
 	failed=$$?; $(MAKER) untried bin/test.json && exit $$failed
 
 # A program with the detector sleeps for a second before it exits, and tests start hundreds of them.
 race: bin/gotestsum ## the packages with goroutines, under the race detector, with -short
-	GORACE=atexit_sleep_ms=50 bin/gotestsum --format standard-quiet --hide-summary=skipped -- -p $$(($$(getconf _NPROCESSORS_ONLN)+1)) -race -short -vet=off \
+	GORACE=atexit_sleep_ms=50 bin/gotestsum --format standard-quiet --hide-summary=skipped -- -race -short -vet=off \
 	  $$($(MAKER) concurrent)
 
 bin/gotestsum bin/golangci-lint: tools/go.mod tools/go.sum
