@@ -68,7 +68,9 @@ func TestKilledServerIsRestarted(t *testing.T) {
 // TestRenewedProcessesServeOn: the decision point and the enforcement point before it are other processes at the same
 // addresses, a keeper watches them as before, and no restart is reported.
 func TestRenewedProcessesServeOn(t *testing.T) {
-	for name, enforcer := range map[string]*Enforcer{"alone": nil, "behind an enforcement point": {}} {
+	for name, enforcer := range map[string]*Enforcer{
+		"alone": nil, "behind an enforcement point": {Timeout: unit.Duration(time.Minute)}, // of a busy host
+	} {
 		t.Run(name, func(t *testing.T) {
 			spec := embedded(engine.Cedar, Planted{})
 			spec.Policies, spec.Embedded.Enforcer = 3, enforcer
@@ -173,7 +175,9 @@ func TestOPAInPATHIsAskedOverTLS(t *testing.T) {
 	if _, err := exec.LookPath("opa"); err != nil {
 		hosttest.Missing(t, "no opa in PATH", "put an opa into PATH")
 	}
-	for name, enforcer := range map[string]*Enforcer{"alone": nil, "behind an enforcement point": {}} {
+	for name, enforcer := range map[string]*Enforcer{
+		"alone": nil, "behind an enforcement point": {Timeout: unit.Duration(time.Minute)}, // of a busy host
+	} {
 		t.Run(name, func(t *testing.T) {
 			spec, env, built := embedded(engine.OPA, Planted{}), testEnv(t), t.TempDir()
 			spec.Policies, spec.Embedded.Enforcer = 3, enforcer
