@@ -160,8 +160,8 @@ type Drive struct {
 	Measure func(ctx context.Context, s *Stage, plan []design.Trial) error
 	// Interrupted is what an interrupted trial counts as.
 	Interrupted record.Status
-	// ProveAgain has treatments proved in force after their trials, too: of those that last long, or overload, and in which
-	// nothing is asked that must be refused.
+	// ProveAgain has treatments proved in force after their trials, too: of those that last long, or overload, and in
+	// which nothing is asked that must be refused.
 	ProveAgain bool
 }
 
