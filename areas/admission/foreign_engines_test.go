@@ -149,9 +149,8 @@ spec:
 	return dir
 }
 
-// wantRefusalFound has a policy of somebody else's refuse a pod in all namespaces but the run's, which the proof must
-// find, whoever refuses.
-func wantRefusalFound(t *testing.T, tg *target, with design.Treatment, config *rest.Config) {
+// entered has a treatment in force, which must be confined, and returns its arm and a client of the cluster.
+func entered(t *testing.T, tg *target, with design.Treatment, config *rest.Config) (*arm, dynamic.Interface) {
 	t.Helper()
 	p := armOf(t, tg, with)
 	if err := tg.Enter(t.Context(), with); err != nil {
@@ -164,12 +163,20 @@ func wantRefusalFound(t *testing.T, tg *target, with design.Treatment, config *r
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p, client
+}
+
+// wantRefusalFound has a policy of somebody else's refuse a pod in all namespaces but the run's, which the proof must
+// find, whoever refuses.
+func wantRefusalFound(t *testing.T, tg *target, with design.Treatment, config *rest.Config) {
+	t.Helper()
+	p, client := entered(t, tg, with, config)
 	o := engine.KyvernoCanary(false, "refuses", "", "none", "none")
 	o.SetKind("ClusterPolicy")
 	conditions := []any{map[string]any{
 		"name": "c", "expression": "request.namespace == '" + p.namespace + "' || object.metadata.labels['x'] == 'x'",
 	}}
-	err = unstructured.SetNestedSlice(o.Object, conditions, "spec", "webhookConfiguration", "matchConditions")
+	err := unstructured.SetNestedSlice(o.Object, conditions, "spec", "webhookConfiguration", "matchConditions")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,17 +201,7 @@ func wantRefusalFound(t *testing.T, tg *target, with design.Treatment, config *r
 // wantConfinementProved has a constraint, and then a mutation, act in all namespaces, which the proof must find.
 func wantConfinementProved(t *testing.T, tg *target, with design.Treatment, config *rest.Config) {
 	t.Helper()
-	p := armOf(t, tg, with)
-	if err := tg.Enter(t.Context(), with); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.proveConfined(t.Context()); err != nil {
-		t.Error(err)
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, client := entered(t, tg, with, config)
 	widen := func(name, want string) {
 		for _, o := range p.policies.rendered.Objects {
 			if own.Defines(o) || own.NameOf(p.scope(), o.GetName()) != name {

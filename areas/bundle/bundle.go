@@ -209,9 +209,9 @@ type budget struct{ files, bytes int }
 
 func newBudget() *budget { return &budget{files: mostFiles, bytes: mostBytes} }
 
-// Links calls do for each link of a folder, or of one below it, that is called like a file that can hold policies: with
-// what the file holds to which it leads, or, if that is none in the folder, with the absolute path, and without text.
-// Those that lead nowhere are left out.
+// Links calls do for each link of a folder, or of one below it, that is called like a file that can hold policies. text
+// is that of the file to which it leads. If that file is outside of the folder, text is nil, and to is its absolute
+// path. Links that lead nowhere are left out.
 func Links(from string, do func(name, to string, text []byte) error) error {
 	left := newBudget()
 	f, isFolder, err := open(from)

@@ -73,7 +73,7 @@ func cedarParts(at string) (out []part, err error) {
 }
 
 // canonical is JSON with its fields in order and without some of them, and, where lists are sets, with those in order.
-// What is none, or long, stays as it is.
+// A text that is not JSON, or is too long to be read for this, stays as it is.
 func canonical(text []byte, sets bool, without ...string) string {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

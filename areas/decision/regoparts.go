@@ -29,7 +29,8 @@ type statement struct {
 	says  strings.Builder
 }
 
-// regoParts are the rules of a file of Rego, each with the imports that it uses. Tests in files of tests are none.
+// regoParts are the rules of a file of Rego, each with the imports that it uses. The tests of a file of tests are left
+// out.
 func regoParts(file, text string) (out []part) {
 	if strings.Contains(text, `$"`) || strings.Contains(text, "$`") || len(text) > mostRego {
 		return []part{{file, text}} // it has strings with expressions in them, or its words would fill the memory

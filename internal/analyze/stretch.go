@@ -40,6 +40,9 @@ func (s *stretch) calls() iter.Seq[*load.Call] {
 	}
 }
 
+// failed reports whether a call was not answered well, or not before its result was read.
+func (s *stretch) failed(c *load.Call) bool { return c.Outstanding(s.trace.Read) || !c.Outcome.Good() }
+
 // count returns how many calls were due in the stretch.
 func (s *stretch) count() (n int) {
 	for range s.calls() {
@@ -114,7 +117,7 @@ func (s *stretch) failing(share float64) budget.Interval {
 			x.steps = []load.Segment{{Start: from, End: min(step.End, from+failureWindow)}}
 			bad, n := 0.0, 0.0
 			for c := range x.calls() {
-				if n++; c.Outstanding(s.trace.Read) || !c.Outcome.Good() {
+				if n++; x.failed(c) {
 					bad++
 				}
 			}
@@ -141,17 +144,16 @@ func raisedByFailures(b *budget.Budget) bool {
 func (s *stretch) of(b *budget.Budget) budget.Interval {
 	times := make([]float64, 0, s.count())
 	var answered []float64
-	bad, n := 0.0, 0.0
+	bad, n, raised := 0.0, 0.0, raisedByFailures(b)
 	for c := range s.calls() {
 		n++
-		open := c.Outstanding(s.trace.Read)
-		failed := open || !c.Outcome.Good()
+		failed := s.failed(c)
 		if failed {
 			bad++
 		}
 		before := len(times)
 		switch {
-		case open && b.Metric != "pool_wait":
+		case c.Outstanding(s.trace.Read) && b.Metric != "pool_wait":
 			times = append(times, math.Inf(1)) // nobody knows how long it would have taken
 		case b.Metric == "response":
 			times = append(times, c.Response().Seconds())
@@ -160,9 +162,11 @@ func (s *stretch) of(b *budget.Budget) budget.Interval {
 		case b.Metric == "pool_wait" && c.Ready > 0:
 			times = append(times, c.PoolWait().Seconds())
 		}
-		if failed {
+		switch {
+		case !raised:
+		case failed:
 			answered = append(answered, math.Inf(1))
-		} else {
+		default:
 			answered = append(answered, times[before:]...)
 		}
 	}
@@ -171,7 +175,7 @@ func (s *stretch) of(b *budget.Budget) budget.Interval {
 	}
 	slices.Sort(times)
 	x := summary(times, b.Quantile)
-	if bad > 0 && raisedByFailures(b) {
+	if bad > 0 && raised {
 		slices.Sort(answered)
 		x.Hi = max(x.Hi, summary(answered, b.Quantile).Hi)
 	}
