@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 )
 
 // HTTP/1.1 on engine std uses the parser of engine fast, so that both treat the same answer alike, and no layer between
@@ -157,7 +158,8 @@ func (e *std) handleRead(l *link, b []byte, err error) bool {
 	case bad != nil:
 		return e.release(l, c, ending{Failed, status, parseCause(bad), at}, false)
 	case done || (errors.Is(err, io.EOF) && l.parser.eof()):
-		return e.release(l, c, e.judge(l, c, at), done && err == nil && len(rest) == 0 && !l.parser.close)
+		reusable := done && err == nil && len(rest) == 0 && !l.parser.close && l.endsHere()
+		return e.release(l, c, e.judge(l, c, at), reusable)
 	case err != nil:
 		end := e.failed(c, err)
 		if end.outcome == Failed {
@@ -166,6 +168,18 @@ func (e *std) handleRead(l *link, b []byte, err error) bool {
 		return !e.leaveToWriter(l, c, end, err) && e.release(l, c, end, false)
 	}
 	return true
+}
+
+// endsHere reports whether what has arrived on l goes on after an answer neither with more data nor with the end of the
+// connection. TLS may hold both back, decrypted or not, where the socket does not show them.
+func (l *link) endsHere() bool {
+	if net.Conn(l.raw) == l.conn {
+		return true
+	}
+	l.raw.arrivedOnly = true
+	_, err := l.conn.Read(make([]byte, 1))
+	l.raw.arrivedOnly = false
+	return errors.Is(err, errNotArrived)
 }
 
 // leaveToWriter lets the writer of the request decide how the call ends, and reports whether it does. Only one system

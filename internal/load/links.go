@@ -344,9 +344,24 @@ type countedConn struct {
 	once sync.Once
 	// after is called when it is closed. May be nil.
 	after func()
+	// arrivedOnly makes a Read fail with errNotArrived. The reader of the link owns it.
+	arrivedOnly bool
 }
 
+// errNotArrived says that what TLS has read does not hold another whole record. It is temporary, like an expired
+// deadline, so that TLS goes on with the next Read.
+var errNotArrived error = notArrived{}
+
+type notArrived struct{}
+
+func (notArrived) Error() string   { return "no more has arrived" }
+func (notArrived) Timeout() bool   { return true }
+func (notArrived) Temporary() bool { return true }
+
 func (c *countedConn) Read(b []byte) (int, error) {
+	if c.arrivedOnly {
+		return 0, errNotArrived
+	}
 	n, err := c.Conn.Read(b)
 	c.e.bytesIn.Add(int64(n))
 	return n, err

@@ -396,8 +396,6 @@ func TestTLSRecords(t *testing.T) {
 					}
 				}
 				switch {
-				case name == "two answers" && engine == Std:
-					// net/http looks for a second answer once the connection is idle: a call that comes sooner gets it.
 				case c.fresh:
 					eventually(t, func() bool { return srv.connections() >= 2*n })
 				default:
