@@ -179,16 +179,21 @@ func askElsewhere(t *testing.T, p *arm) (end func()) {
 }
 
 // TestGatekeeperConstraints: a real Gatekeeper beside a real control plane has the user's constraints in force as they
-// are; what it denies names them all; and one that only watches is not said to be proved.
+// are, and looks by them at what exists; what it denies names them all; and one that only watches is not said to be
+// proved.
 func TestGatekeeperConstraints(t *testing.T) {
 	t.Parallel()
-	with := treatment("bundle", "testdata/gatekeeper")
-	tg := preparedBeside(t, engine.Gatekeeper, with, true)
+	with := treatment("bundle", "testdata/gatekeeper", "audit", "2s")
+	tg := preparedBeside(t, engine.Gatekeeper, with, true, "create-pod")
+	wantAudited(t, tg, with, "gatekeeper", "it audits what exists every 2s, in the same process")
 	for range 2 {
-		if err := tg.Verify(t.Context(), with); err != nil {
+		if err := errors.Join(tg.Enter(t.Context(), with), tg.Verify(t.Context(), with)); err != nil {
 			t.Fatal(err)
 		}
 		wantCall(t, tg, with, load.OK)
+		if err := tg.Leave(t.Context(), with); err != nil {
+			t.Error(err)
+		}
 	}
 	notes := strings.Join(tg.Notes(), "\n")
 	for _, want := range []string{
@@ -204,7 +209,6 @@ func TestGatekeeperConstraints(t *testing.T) {
 	if strings.Contains(notes, "Suite") {
 		t.Errorf("tests decide about requests:\n%s", notes)
 	}
-	wantAfresh(t, tg, with)
 	p := armOf(t, tg, with)
 	const path = "/apis/constraints.gatekeeper.sh/v1beta1/fieldban/no-host-pid"
 	if a, err := p.setter.do(t.Context(), http.MethodDelete, p.prefix+path, jsonType, nil); err != nil ||
@@ -368,14 +372,6 @@ func TestIdleGatekeeper(t *testing.T) {
 	if !slices.ContainsFunc(tg.Probes(idle), func(p probe.Probe) bool { return p.Subject() == "gatekeeper" }) {
 		t.Error("nothing reads what Gatekeeper uses")
 	}
-}
-
-// TestGatekeeperAudits: a real Gatekeeper looks by its constraints at what exists.
-func TestGatekeeperAudits(t *testing.T) {
-	t.Parallel()
-	with := treatment("bundle", "testdata/gatekeeper", "audit", "2s")
-	tg := preparedBeside(t, engine.Gatekeeper, with, false, "create-pod")
-	wantAudited(t, tg, with, "gatekeeper", "it audits what exists every 2s, in the same process")
 }
 
 // TestFailingPolicies: a policy that cannot decide refuses. That is no proof that it guards, and the report says so.
