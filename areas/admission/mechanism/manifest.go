@@ -73,6 +73,13 @@ func ReadManifests(dir fs.FS, s Scope, policies int) (Files, error) {
 }
 
 func readFile(dir fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // to open a named pipe would wait for whoever writes into it
+		return nil, fmt.Errorf("%s is no regular file", name)
+	}
 	f, err := dir.Open(name)
 	if err != nil {
 		return nil, err

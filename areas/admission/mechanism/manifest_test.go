@@ -1,6 +1,7 @@
 package mechanism
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -133,6 +134,10 @@ func TestManifestsAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
+	}
+	pipe := fstest.MapFS{"a.yaml": {Mode: fs.ModeNamedPipe}}
+	if _, err := ReadManifests(pipe, testScope(), 1); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("a named pipe: %v", err)
 	}
 	if _, err := ReadManifests(fstest.MapFS{"a.yaml": {Data: make([]byte, mostManifest+1)}}, testScope(), 1); err == nil {
 		t.Error("a file without end was read")
