@@ -366,28 +366,35 @@ func TestInterruptedRun(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
 	bin := tareBinary(t)
 	leftovers := watchLeftovers(t, bin)
+	const expired = 124
 	for name, c := range map[string]struct {
+		under   []string // the command that starts tare
 		signals int
 		code    int
 		hint    string // in what the run prints
 		status  string // in what the report says later
 	}{
-		"once":  {1, cli.ExitInterrupted, "interrupted", "interrupted"},
-		"twice": {2, cli.ExitError, "tare undo", "was killed"},
+		"once":  {nil, 1, cli.ExitInterrupted, "interrupted", "interrupted"},
+		"twice": {nil, 2, cli.ExitError, "tare undo", "was killed"},
+		// It signals its child, and then its group.
+		"by timeout": {[]string{"timeout", "4"}, 0, expired, "interrupted", "interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(killedExperiment), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			run := exec.CommandContext(t.Context(), bin, "run", "x.yaml")
+			command := append(c.under, bin, "run", "x.yaml")
+			run := exec.CommandContext(t.Context(), command[0], command[1:]...)
 			run.Dir = dir
 			var out bytes.Buffer
 			run.Stdout, run.Stderr = &out, &out
 			if err := run.Start(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(4 * time.Second)
+			if c.signals > 0 {
+				time.Sleep(4 * time.Second)
+			}
 			// Two different signals: the kernel merges equal ones. And no pause between them: undoing takes only
 			// milliseconds.
 			for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM}[:c.signals] {
@@ -411,7 +418,7 @@ func TestInterruptedRun(t *testing.T) {
 				!strings.Contains(text, c.status) {
 				t.Errorf("report: exit %d, want %d and %q\n%s", code, cli.ExitInterrupted, c.status, text)
 			}
-			if c.signals == 1 {
+			if c.status == "interrupted" {
 				if left := leftovers(); left != "" {
 					t.Errorf("left behind:\n%s", left)
 				}

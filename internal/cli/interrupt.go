@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,7 +26,8 @@ type interrupts struct {
 	phase interruptPhase
 	dir   string         // of the record
 	w     *record.Writer // of the run
-	seen  int            // signals while something may be left to undo
+	first os.Signal      // since when something may be left to undo; nil: none
+	at    time.Time      // when it came
 	alone bool           // nobody reads the output any more
 }
 
@@ -83,8 +85,8 @@ func (in *interrupts) take(s os.Signal) {
 		in.tell("\ntare: %s: stopped before the run; nothing was measured\n", s)
 	case in.phase == afterRun:
 		in.tell("\ntare: %s: stopped after the run. Next: tare report %s\n", s, in.dir)
-	case in.seen == 0:
-		in.seen++
+	case in.first == nil:
+		in.first, in.at = s, time.Now()
 		what := "undoing all changes and writing a partial report"
 		if in.phase == undoing {
 			what = "undoing what the run has left; it does not go on"
@@ -93,12 +95,22 @@ func (in *interrupts) take(s os.Signal) {
 		in.cancel(errInterrupted)
 		in.mu.Unlock()
 		return
+	case in.repeats(s, time.Now()):
+		in.mu.Unlock()
+		return
 	default:
 		in.tell("\ntare: stopped immediately; changes may be left. Next: tare undo %s\n", in.dir)
 		os.Exit(ExitError) // an interrupt with its own code has undone all
 	}
 	os.Exit(ExitInterrupted)
 }
+
+// repeatedWithin is how soon after a signal the same one is no second interrupt: timeout(1), and others that end a
+// process and then its group, send it twice.
+const repeatedWithin = 500 * time.Millisecond
+
+// repeats reports whether a signal is the first one, sent once more by whoever sent it.
+func (in *interrupts) repeats(s os.Signal, at time.Time) bool { return s == in.first && at.Sub(in.at) < repeatedWithin }
 
 // begin says that the run with this record begins. The returned function says that it has ended.
 func (in *interrupts) begin(w *record.Writer) (end func()) {
