@@ -16,6 +16,7 @@ case $code in
   10) verdict=regressed ;;
   11) verdict=inconclusive ;;
   12 | 13) verdict=invalid ;;
+  14) verdict=permits ;;
   *) verdict=error ;;
 esac
 printf '%s\n' "code=$code" "verdict=$verdict" "folder=$folder" >>"$GITHUB_OUTPUT"

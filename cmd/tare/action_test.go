@@ -485,11 +485,18 @@ func TestActionVerdict(t *testing.T) {
 		{"10", "warn", 10},
 		{"11", "fail", 11},
 		{"11", "warn", 0},
+		{"11", "warn-unshown", 11}, // the program on the PATH forgives --inconclusive-ok only
 		{"12", "warn", 12},
+		{"14", "warn-unshown", 14},
 		{"0", hostile, 2},
 	} {
 		w := newWorkflow(t, map[string]string{"inconclusive": c.inconclusive})
-		w.context["steps.run.outputs.code"] = c.code
+		w.write("bin/tare", "#!/bin/sh\n[ \"$1 $2 $3 $4\" = \"check --inconclusive-ok -- $TARE_FOLDER/results/r\" ] && "+
+			"[ -z \"$GITHUB_ACTIONS\" ]\n")
+		w.context["steps.run.outputs.code"], w.context["steps.run.outputs.folder"] = c.code, w.dir
+		if err := os.MkdirAll(filepath.Join(w.dir, "results", "r"), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		if got, out := w.step("verdict"); got != c.want {
 			t.Errorf("%s %s: %d, want %d\n%s", c.code, c.inconclusive, got, c.want, out)
 		}

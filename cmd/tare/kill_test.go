@@ -384,7 +384,7 @@ func TestInterruptedRun(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(killedExperiment), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			command := append(c.under, bin, "run", "x.yaml")
+			command := slices.Concat(c.under, []string{bin, "run", "x.yaml"})
 			run := exec.CommandContext(t.Context(), command[0], command[1:]...)
 			run.Dir = dir
 			var out bytes.Buffer

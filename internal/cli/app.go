@@ -19,8 +19,9 @@ import (
 type app struct {
 	Env
 	verbose bool
-	// inconclusiveOK makes an inconclusive result a warning.
-	inconclusiveOK bool
+	// inconclusiveOK makes an inconclusive result a warning, unless policies differ in what no request shows; unshownOK
+	// does so in any case.
+	inconclusiveOK, unshownOK bool
 	// isOneLine says that the command composes the experiment, so that hints name flags and not fields of a file.
 	isOneLine bool
 	// interrupts are those of the command run.

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"tare/area"
@@ -84,10 +86,19 @@ func (a *app) emit(rep *report.Report, outs []output) error {
 // verdictOf returns the error that carries a report's exit code.
 func (a *app) verdictOf(rep *report.Report) error {
 	code := analyze.ExitCode(rep)
-	if code == analyze.ExitInconclusive && a.inconclusiveOK {
-		a.judged(a.Stderr, area.Warning.String(), "  the result is inconclusive; exit code 0 instead of %d, by "+
-			"--inconclusive-ok\n", code)
+	switch unshown := slices.ContainsFunc(rep.Treatments, func(t report.Treatment) bool { return len(t.Unshown) > 0 }); {
+	case code != analyze.ExitInconclusive:
+	case a.unshownOK, a.inconclusiveOK && !unshown:
+		by := "--inconclusive-ok"
+		if a.unshownOK {
+			by = "--unshown-ok"
+		}
+		a.judged(a.Stderr, area.Warning.String(), "  the result is inconclusive; exit code 0 instead of %d, by %s\n",
+			code, by)
 		code = ExitPass
+	case a.inconclusiveOK:
+		a.judged(a.Stderr, area.Warning.String(), "  exit code %d stays, although --inconclusive-ok is given: no number of "+
+			"blocks shows what differs between the policies; once somebody has read that, --unshown-ok\n", code)
 	}
 	if code == ExitPass {
 		return nil
@@ -95,10 +106,12 @@ func (a *app) verdictOf(rep *report.Report) error {
 	return &exit{code: code, quiet: true}
 }
 
-// inconclusiveFlag adds --inconclusive-ok.
+// inconclusiveFlag adds --inconclusive-ok and --unshown-ok.
 func (a *app) inconclusiveFlag(c *cobra.Command) {
 	c.Flags().BoolVar(&a.inconclusiveOK, "inconclusive-ok", false,
-		"exit with 0 instead of 11 if the result is inconclusive, and say so; the verdict stays")
+		"exit with 0 instead of 11 if the result is inconclusive, and say so; the verdict stays; 11 remains if policies "+
+			"differ in what no request shows")
+	c.Flags().BoolVar(&a.unshownOK, "unshown-ok", false, "the same, also if policies differ in what no request shows")
 }
 
 // budgetLines prints one line per budget and treatment, and one for the overall verdict.

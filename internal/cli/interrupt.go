@@ -110,7 +110,9 @@ func (in *interrupts) take(s os.Signal) {
 const repeatedWithin = 500 * time.Millisecond
 
 // repeats reports whether a signal is the first one, sent once more by whoever sent it.
-func (in *interrupts) repeats(s os.Signal, at time.Time) bool { return s == in.first && at.Sub(in.at) < repeatedWithin }
+func (in *interrupts) repeats(s os.Signal, at time.Time) bool {
+	return s == in.first && at.Sub(in.at) < repeatedWithin
+}
 
 // begin says that the run with this record begins. The returned function says that it has ended.
 func (in *interrupts) begin(w *record.Writer) (end func()) {
