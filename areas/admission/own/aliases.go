@@ -7,8 +7,11 @@ import (
 	node "go.yaml.in/yaml/v4"
 )
 
-// mostAliased bounds what aliases of a document stand for, in nodes: a few lines can stand for more than any memory.
-const mostAliased = 10_000
+// What aliases of a document may stand for: a few lines, or one long text, can stand for more than any memory.
+const (
+	mostAliased     = 10_000    // in nodes
+	mostAliasedText = 256 << 10 // in bytes
+)
 
 // checkAliases refuses a document whose aliases stand for too much. What is no YAML is left to others.
 func (d document) checkAliases() error {
@@ -19,21 +22,25 @@ func (d document) checkAliases() error {
 	if doc, ok := d.nodes(); ok {
 		c.count(doc, false)
 	}
-	if c.aliased > mostAliased {
-		return fmt.Errorf("its aliases stand for more than %d nodes: write them out", mostAliased)
+	if c.full() {
+		return fmt.Errorf("its aliases stand for more than %d nodes, or %d KiB of text: write them out", mostAliased,
+			mostAliasedText>>10)
 	}
 	return nil
 }
 
-// A counter counts nodes, up to a bound.
-type counter struct{ aliased int }
+// A counter counts nodes and the bytes of their text, up to a bound of each.
+type counter struct{ aliased, text int }
+
+func (c *counter) full() bool { return c.aliased > mostAliased || c.text > mostAliasedText }
 
 // count counts the nodes below one that are there by an alias.
 func (c *counter) count(at *node.Node, aliased bool) {
 	if aliased {
 		c.aliased++
+		c.text += len(at.Value)
 	}
-	if c.aliased > mostAliased {
+	if c.full() {
 		return
 	}
 	if at.Kind == node.AliasNode && at.Alias != nil {

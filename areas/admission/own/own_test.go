@@ -115,6 +115,10 @@ func TestReadRefuses(t *testing.T) {
 		"aliases of aliases": {
 			map[string]string{"a.yaml": policy("p", isTrue) + bomb}, "a.yaml:1: its aliases stand for more",
 		},
+		"aliases of a long text": {
+			map[string]string{"a.yaml": policy("p", isTrue) + "x: &a " + strings.Repeat("x", 4_000) + "\ny: [" +
+				strings.Repeat("*a,", 5_000) + "]\n"}, "a.yaml:1: its aliases stand for more than 10000 nodes, or 256 KiB",
+		},
 		"an alias of itself": {map[string]string{"a.yaml": policy("p", isTrue) + "x: &a [*a]\n"}, "a.yaml:1: "},
 		"an unknown field":   {map[string]string{"a.yaml": policy("p", "  validation: []\n")}, `unknown field "spec.validation"`},
 		"a broken policy":    {map[string]string{"a.yaml": "\n" + policy("p", "  validations: [\n")}, "a.yaml:"},
