@@ -97,10 +97,12 @@ func (p *Policy) confinable() error {
 	return nil
 }
 
-// reachesOthers says by what a policy of Kyverno's may have requests of others refused, however its rules are narrowed;
-// empty: by nothing. Kyverno puts match conditions into a webhook for other namespaces, too, and the API server refuses
-// a request for which one fails. A condition before them that excludes others would not help: all conditions have one
-// allowance, and a request for which that is spent is refused as well.
+// reachesOthers says by what a policy of Kyverno's may have requests of others refused, delayed or not looked at,
+// however its rules are narrowed; empty: by nothing. Kyverno puts match conditions into a webhook for other namespaces,
+// too, and the API server refuses a request for which one fails. A condition before them that excludes others would not
+// help: all conditions have one allowance, and a request for which that is spent is refused as well. The webhook that
+// policies share has the longest of their time-outs, and from Kyverno 1.16 to 1.18 the selectors of the last one in
+// CEL.
 func reachesOthers(o *unstructured.Unstructured) string {
 	if !isKyverno(o.GroupVersionKind()) {
 		return ""
@@ -109,6 +111,12 @@ func reachesOthers(o *unstructured.Unstructured) string {
 	webhook, _ := spec["webhookConfiguration"].(tree)
 	if spec["matchConditions"] != nil || webhook["matchConditions"] != nil {
 		return "it has match conditions, and where one fails the API server refuses requests in other namespaces"
+	}
+	if spec["webhookTimeoutSeconds"] != nil || webhook["timeoutSeconds"] != nil {
+		return "it sets a webhook's time-out, for which requests in other namespaces wait, too, if Kyverno does not answer"
+	}
+	if selector, _ := constraintsOf(o)["objectSelector"].(tree); len(selector) > 0 {
+		return "it has an objectSelector, and Kyverno before 1.19 may evaluate policies of others for no other objects"
 	}
 	for _, resources := range resourcesIn(o) {
 		for _, word := range words(resources["kinds"]) {
@@ -141,14 +149,19 @@ func perhapsInNone(rules []admission.NamedRuleWithOperations) string {
 	return ""
 }
 
+// constraintsOf are the matchConstraints of a policy of Kyverno's in CEL; nil: there are none.
+func constraintsOf(o *unstructured.Unstructured) tree {
+	if !IsCEL(o) {
+		return nil
+	}
+	return matchesOf(o)[0]
+}
+
 // resourceRulesIn are the rules of a policy of Kyverno's in CEL by which the API server asks about objects. Kyverno
 // 1.18 and 1.19 end with a panic while two policies have rules that are equal but for a scope that one of them lacks,
 // as tare's do.
 func resourceRulesIn(o *unstructured.Unstructured) (out []tree) {
-	if !IsCEL(o) {
-		return nil
-	}
-	rules, _ := matchesOf(o)[0]["resourceRules"].([]any) // Kyverno reports what is no list
+	rules, _ := constraintsOf(o)["resourceRules"].([]any) // Kyverno reports what is no list
 	for _, r := range rules {
 		if rule, ok := r.(tree); ok {
 			out = append(out, rule)
@@ -193,6 +206,7 @@ func (p *Policy) confine(o *unstructured.Unstructured, s mechanism.Scope) {
 		for _, rule := range resourceRulesIn(o) {
 			delete(rule, "scope")
 		}
+		delete(constraintsOf(o), "namespaceSelector") // the run's namespace has the labels, and a shared webhook would get it
 	case isConstraint(k), isMutator(k):
 		spec, _ := o.Object["spec"].(tree)
 		if spec == nil {
@@ -258,6 +272,7 @@ func Confined(o *unstructured.Unstructured, namespace string) bool {
 		})
 	}
 	return o.GetNamespace() == namespace && !mutatesExisting(o) && !isGeneratingPolicy(o) &&
+		constraintsOf(o)["namespaceSelector"] == nil &&
 		!slices.ContainsFunc(resourceRulesIn(o), func(rule tree) bool { return rule["scope"] != nil })
 }
 

@@ -48,12 +48,18 @@ func TestEnginesAreConfined(t *testing.T) {
 		"m.yaml": "apiVersion: mutations.gatekeeper.sh/v1\nkind: Assign\nmetadata: {name: assigns}\nspec: {}\n",
 		"changes.yaml": strings.NewReplacer("name: patterns", "name: changes", "validate: {message: no, deny: {}}",
 			"mutate: {targets: [{kind: Pod, namespace: production}]}").Replace(clusterPolicy) + "---\n" +
-			mutating("sets", "") + "---\n" + mutating("exists", "  evaluation: {mutateExisting: {enabled: true}}\n") +
+			strings.Replace(mutating("sets", ""), "resourceRules:", "namespaceSelector: {matchLabels: {a: b}}\n    "+
+				"resourceRules:", 1) + "---\n" + mutating("exists", "  evaluation: {mutateExisting: {enabled: true}}\n") +
 			"---\n" + mutating("targets", "  targetMatchConstraints: {resourceRules: []}\n") + "---\n" +
 			strings.NewReplacer("name: patterns", "name: generates", "validate: {message: no, deny: {}}",
 				"generate: {apiVersion: v1, kind: Secret}").Replace(clusterPolicy) + "---\n" +
 			strings.NewReplacer("name: patterns", "name: conditions", "  rules:", "  webhookConfiguration: "+conditions+
 				"\n  rules:").Replace(clusterPolicy) + "---\n" +
+			strings.NewReplacer("name: patterns", "name: waits", "  rules:", "  webhookTimeoutSeconds: 30\n  rules:").
+				Replace(clusterPolicy) + "---\n" +
+			mutating("waits-in-cel", "  webhookConfiguration: {timeoutSeconds: 30}\n") + "---\n" +
+			strings.Replace(mutating("selects", ""), "resourceRules:", "objectSelector: {matchLabels: {a: b}}\n    "+
+				"resourceRules:", 1) + "---\n" +
 			mutating("conditions-in-cel", "  matchConditions: [{name: c, expression: 'true'}]\n") + "---\n" +
 			strings.NewReplacer("name: patterns", "name: all", "[Pod, apps/v1/StatefulSet]", "['*']").Replace(clusterPolicy) +
 			"---\n" + strings.NewReplacer("name: patterns", "name: policies", "[Pod, apps/v1/StatefulSet]",
@@ -106,7 +112,11 @@ func TestEnginesAreConfined(t *testing.T) {
 		"conditions": "it has match conditions, and where one fails the API server refuses requests in other namespaces",
 		"conditions-in-cel": "it has match conditions, and where one fails the API server refuses requests in other " +
 			"namespaces",
-		"all": "a rule of it is about *: if Kyverno did not answer, nobody could mend the cluster",
+		"waits": "it sets a webhook's time-out, for which requests in other namespaces wait, too, if Kyverno does not answer",
+		"waits-in-cel": "it sets a webhook's time-out, for which requests in other namespaces wait, too, if Kyverno does " +
+			"not answer",
+		"selects": "it has an objectSelector, and Kyverno before 1.19 may evaluate policies of others for no other objects",
+		"all":     "a rule of it is about *: if Kyverno did not answer, nobody could mend the cluster",
 		"policies": "a rule of it is about kyverno.io/v1/ClusterPolicy: if Kyverno did not answer, nobody could mend the " +
 			"cluster",
 		"roles": "the API server may evaluate it in Kyverno's place, and for objects that are in no namespace, too: " +
@@ -174,6 +184,13 @@ func TestUnconfined(t *testing.T) {
 		"a ValidatingPolicy of it":       {inCEL("{resources: [pods]}]}"), true},
 		"one that ends Kyverno":          {inCEL("{resources: [pods]}, {scope: Namespaced}]}"), false},
 		"one with match conditions":      {inCEL("]}, matchConditions: []"), false},
+		"one with a time-out":            {inCEL("]}, webhookConfiguration: {timeoutSeconds: 1}"), false},
+		"one for some objects":           {inCEL("], objectSelector: {matchLabels: {a: b}}}"), false},
+		"one for all objects":            {inCEL("], objectSelector: {}}"), true},
+		"one for some namespaces":        {inCEL("], namespaceSelector: {}}"), false},
+		"a time-out": {
+			clusterPolicy("{webhookTimeoutSeconds: 1, rules: [{match: " + here + "}]}"), false,
+		},
 		"a template that makes a policy": {celTemplate, false},
 		"a template that makes no policy": {
 			strings.Replace(celTemplate, "{validations", "{generateVAP: false, validations", 1), true,
