@@ -118,6 +118,15 @@ func reachesOthers(o *unstructured.Unstructured) string {
 	if selector, _ := constraintsOf(o)["objectSelector"].(tree); len(selector) > 0 {
 		return "it has an objectSelector, and Kyverno before 1.19 may evaluate policies of others for no other objects"
 	}
+	for _, rule := range resourceRulesIn(o) {
+		for _, resource := range words(rule["resources"]) {
+			for _, group := range words(rule["apiGroups"]) {
+				if MayAsk(schema.GroupVersionKind{Group: strings.TrimPrefix(group, "*"), Kind: kindNamed(resource)}) {
+					return "it is about " + resource + ": if Kyverno did not answer, nobody could mend the cluster"
+				}
+			}
+		}
+	}
 	for _, resources := range resourcesIn(o) {
 		for _, word := range words(resources["kinds"]) {
 			k, _ := kindOf(word)

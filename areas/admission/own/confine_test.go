@@ -66,7 +66,8 @@ func TestEnginesAreConfined(t *testing.T) {
 			"[kyverno.io/v1/ClusterPolicy]").Replace(clusterPolicy) + "---\n" +
 			strings.NewReplacer("name: patterns", "name: roles", "apps/v1/StatefulSet", "ClusterRole", "pattern: {spec: "+
 				`{=(hostNetwork): "false"}}`, "cel: {expressions: []}").Replace(clusterPolicy) + "---\n" +
-			strings.Replace(mutating("scope", ""), "resources: [services]", "resources: ['*'], scope: Cluster", 1),
+			strings.Replace(mutating("scope", ""), "resources: [services]", "resources: [namespaces], scope: Cluster",
+				1) + "---\n" + strings.Replace(mutating("all-in-cel", ""), "[services]", "[pods, '*']", 1),
 	})
 	in, err := s.Render(Where{Scope: foreign, Ours: true})
 	if err != nil {
@@ -115,8 +116,10 @@ func TestEnginesAreConfined(t *testing.T) {
 		"waits": "it sets a webhook's time-out, for which requests in other namespaces wait, too, if Kyverno does not answer",
 		"waits-in-cel": "it sets a webhook's time-out, for which requests in other namespaces wait, too, if Kyverno does " +
 			"not answer",
-		"selects": "it has an objectSelector, and Kyverno before 1.19 may evaluate policies of others for no other objects",
-		"all":     "a rule of it is about *: if Kyverno did not answer, nobody could mend the cluster",
+		"selects": "it has an objectSelector, and Kyverno before 1.19 may evaluate policies of others for no other " +
+			"objects",
+		"all":        "a rule of it is about *: if Kyverno did not answer, nobody could mend the cluster",
+		"all-in-cel": "it is about *: if Kyverno did not answer, nobody could mend the cluster",
 		"policies": "a rule of it is about kyverno.io/v1/ClusterPolicy: if Kyverno did not answer, nobody could mend the " +
 			"cluster",
 		"roles": "the API server may evaluate it in Kyverno's place, and for objects that are in no namespace, too: " +
@@ -182,6 +185,10 @@ func TestUnconfined(t *testing.T) {
 		"kinds in namespaces in CEL":     {about("[Pod, apps/v1/Deployment]", "cel: {}"), true},
 		"a kind of another group in CEL": {about("[config.openshift.io/v1/Ingress]", "cel: {}"), false},
 		"a ValidatingPolicy of it":       {inCEL("{resources: [pods]}]}"), true},
+		"one of any group":               {inCEL("{apiGroups: ['*'], resources: [pods/exec]}]}"), true},
+		"one of all kinds":               {inCEL("{apiGroups: [apps], resources: ['*']}]}"), false},
+		"one of nodes":                   {inCEL("{apiGroups: [''], resources: [nodes/status]}]}"), false},
+		"one of policies":                {inCEL("{apiGroups: ['*'], resources: [clusterpolicies]}]}"), false},
 		"one that ends Kyverno":          {inCEL("{resources: [pods]}, {scope: Namespaced}]}"), false},
 		"one with match conditions":      {inCEL("]}, matchConditions: []"), false},
 		"one with a time-out":            {inCEL("]}, webhookConfiguration: {timeoutSeconds: 1}"), false},

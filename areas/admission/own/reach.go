@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	node "go.yaml.in/yaml/v4"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -117,10 +118,25 @@ func MayAsk(k schema.GroupVersionKind) bool {
 	kind, _, _ := strings.Cut(k.Kind, ".") // Kyverno takes the rest for a subresource
 	return strings.ContainsAny(k.String(), anyKind) || decides(k) || slices.Contains(policyKinds, kind) ||
 		slices.Contains([]string{"apiregistration.k8s.io", "apiextensions.k8s.io"}, k.Group) ||
-		slices.Contains([]string{
-			"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService", "CustomResourceDefinition",
-			"GlobalContextEntry", nodeKind, "StorageClass",
-		}, kind) || slices.Contains([]string{"Policy", "Provider", "Connection"}, kind) && k.Group == ""
+		slices.Contains(kindsThatAsk, kind) ||
+		slices.Contains([]string{"Policy", "Provider", "Connection"}, kind) && k.Group == ""
+}
+
+// kindsThatAsk are kinds, besides those of policies, of which MayAsk is true in any group.
+var kindsThatAsk = []string{
+	"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService", "CustomResourceDefinition",
+	"GlobalContextEntry", nodeKind, "StorageClass",
+}
+
+// kindNamed is the kind of a resource if MayAsk may be true for it; else it is the resource.
+func kindNamed(resource string) string {
+	resource, _, _ = strings.Cut(resource, "/")
+	for _, kind := range slices.Concat(policyKinds, kindsThatAsk) {
+		if plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind}); plural.Resource == resource {
+			return kind
+		}
+	}
+	return resource
 }
 
 // calls says which other servers an expression in CEL asks by what Kyverno adds to the language: the variable http, the
