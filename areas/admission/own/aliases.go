@@ -13,13 +13,27 @@ const (
 	mostAliasedText = 256 << 10 // in bytes
 )
 
+// mayAlias reports whether the document may have aliases.
+func (d document) mayAlias() bool {
+	return strings.Contains(d.text, "*") && strings.Contains(d.text, "&")
+}
+
+// checkCounted refuses a document that may have aliases and cannot be read by the parser that counts what they stand
+// for: the other one, which reads "a"#b, would write them out.
+func (d document) checkCounted() (err error) {
+	if d.mayAlias() {
+		_, err = d.nodes()
+	}
+	return err
+}
+
 // checkAliases refuses a document whose aliases stand for too much. What is no YAML is left to others.
 func (d document) checkAliases() error {
-	if !strings.Contains(d.text, "*") || !strings.Contains(d.text, "&") {
+	if !d.mayAlias() {
 		return nil
 	}
 	c := counter{}
-	if doc, ok := d.nodes(); ok {
+	if doc, err := d.nodes(); err == nil {
 		c.count(doc, false)
 	}
 	if c.full() {

@@ -71,8 +71,9 @@ func (d document) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", d.place(), fmt.Errorf(format, args...))
 }
 
-// lineOf finds the line in an error of the parser.
-var lineOf = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\n\s*)?line (\d+): `)
+// lineOf finds the line in an error of one of the parsers.
+var lineOf = regexp.MustCompile(`^(?:(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\n\s*)?line ` +
+	`|go-yaml load error in \w+ (?:\([^)]*\) )?at L)(\d+)(?:\.C\d+(?:-L\d+\.C\d+)?)?: `)
 
 // keyTwice is what the parser says of a key that a map has twice.
 const keyTwice = "already set in map"
@@ -88,8 +89,12 @@ func (d document) objects() ([]object, error) {
 	if in := json.NewDecoder(strings.NewReader(d.text)); in.Decode(&first) == nil && in.Decode(&second) == nil {
 		return nil, d.errorf("several objects in JSON, one after the other: make them a list")
 	}
-	content, err := yaml.YAMLToJSONStrict([]byte(d.text))
+	var content []byte
 	var repeated string
+	err := d.checkCounted()
+	if err == nil {
+		content, err = yaml.YAMLToJSONStrict([]byte(d.text))
+	}
 	if err != nil && strings.Contains(err.Error(), keyTwice) {
 		repeated = d.parserSays(err)
 		content, err = yaml.YAMLToJSON([]byte(d.text))
@@ -176,8 +181,8 @@ func (d document) parserSays(err error) string {
 
 // find returns where the text at a path of the object's begins, and how its lines are written.
 func (d document) find(path ...string) (*node.Node, bool) {
-	doc, ok := d.nodes()
-	if !ok || len(doc.Content) != 1 {
+	doc, err := d.nodes()
+	if err != nil || len(doc.Content) != 1 {
 		return nil, false
 	}
 	if d.item >= 0 {
@@ -218,13 +223,13 @@ func keyIn(at *node.Node, is func(key *node.Node) bool) *node.Node {
 }
 
 // nodes parses the document, if it is YAML.
-func (d document) nodes() (*node.Node, bool) {
+func (d document) nodes() (*node.Node, error) {
 	loader, err := node.NewLoader(strings.NewReader(d.text), node.WithUniqueKeys(false))
 	if err != nil {
-		return nil, false
+		return nil, err
 	}
 	doc := &node.Node{}
-	return doc, loader.Load(doc) == nil
+	return doc, loader.Load(doc)
 }
 
 func child(at *node.Node, step string) *node.Node {

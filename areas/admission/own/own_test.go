@@ -57,6 +57,9 @@ var bomb = func() string {
 	return text
 }()
 
+// longBomb stands for 20 MB of text.
+var longBomb = "x: &a " + strings.Repeat("x", 4_000) + "\ny: [" + strings.Repeat("*a,", 5_000) + "]\n"
+
 func policy(name, rest string) string {
 	return header + "kind: ValidatingAdmissionPolicy\nmetadata: {name: " + name + "}\nspec:\n" + onPods + rest
 }
@@ -116,8 +119,12 @@ func TestReadRefuses(t *testing.T) {
 			map[string]string{"a.yaml": policy("p", isTrue) + bomb}, "a.yaml:1: its aliases stand for more",
 		},
 		"aliases of a long text": {
-			map[string]string{"a.yaml": policy("p", isTrue) + "x: &a " + strings.Repeat("x", 4_000) + "\ny: [" +
-				strings.Repeat("*a,", 5_000) + "]\n"}, "a.yaml:1: its aliases stand for more than 10000 nodes, or 256 KiB",
+			map[string]string{"a.yaml": policy("p", isTrue) + longBomb},
+			"a.yaml:1: its aliases stand for more than 10000 nodes, or 256 KiB",
+		},
+		"aliases that one parser alone reads": {
+			map[string]string{"a.yaml": policy("p", isTrue) + bomb + "x: \"a\"#b\n"},
+			"a.yaml:17: found a comment without preceding whitespace",
 		},
 		"an alias of itself": {map[string]string{"a.yaml": policy("p", isTrue) + "x: &a [*a]\n"}, "a.yaml:1: "},
 		"an unknown field":   {map[string]string{"a.yaml": policy("p", "  validation: []\n")}, `unknown field "spec.validation"`},

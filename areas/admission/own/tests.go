@@ -1,6 +1,7 @@
 package own
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -93,6 +94,9 @@ func namedByTests(all []source) (tried, compared []string) {
 	for _, one := range all {
 		if !slices.ContainsFunc(testGroups, func(g string) bool { return strings.Contains(one.text, g) }) {
 			continue
+		}
+		if d := (document{text: one.text}); errors.Join(d.checkAliases(), d.checkCounted()) != nil {
+			continue // the file itself is refused, or named
 		}
 		var f testFile
 		_ = yaml.Unmarshal([]byte(one.text), &f) // what is no file of tests names no objects

@@ -28,7 +28,9 @@ func TestTested(t *testing.T) {
 			"- {name: a, template: t.yaml, constraint: c.yaml, cases: [{name: no, object: samples/no.yaml}, {name: yes}]}\n",
 		"c/samples/no.yaml": named("refused"),
 		"d/broken.yaml":     "kind: [",
-		"d/chainsaw.yaml":   "apiVersion: chainsaw.kyverno.io/v1alpha1\nkind: Test\nresources: [../b/other.yaml]\n",
+		"d/.a/kyverno-test.yaml": "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nresources: [../../b/other.yaml]\n" +
+			longBomb,
+		"d/chainsaw.yaml": "apiVersion: chainsaw.kyverno.io/v1alpha1\nkind: Test\nresources: [../b/other.yaml]\n",
 		"e/chainsaw-test.yaml": chainsawTest("{apply: {file: ../a/p.yaml}}, {assert: {file: asserted.yaml}}, " +
 			"{apply: {file: applied.yaml, expect: [{check: {($error != null): true}}]}}, {create: {resource: {kind: Pod}}}"),
 		"e/asserted.yaml": named("asserted"),

@@ -189,6 +189,7 @@ func TestAliases(t *testing.T) {
 		"a: &a " + strings.Repeat("x", 300_000) + "\nb: [" + strings.Repeat("*a,", 30_000) + "]\n": tooMuch,
 		"a: &a [" + strings.Repeat("1,", 100_000) + "]\nb: [*a, *a, *a]\n":                         tooMuch,
 		"a: &a [*a]\n": tooMuch,
+		"a: &a [" + strings.Repeat("1,", 100_000) + "]\nb: [*a, *a, *a]\nc: \"x\"#y\n": "a comment without preceding",
 	} {
 		got, err := JSON([]byte(text))
 		if want == "" && string(got) != `{"a":"x","b":"x"}` || (err != nil) != (want != "") ||

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bytes"
 	"fmt"
 
 	node "go.yaml.in/yaml/v4"
@@ -17,11 +18,13 @@ const (
 // JSON is a document of YAML in JSON.
 func JSON(text []byte) ([]byte, error) {
 	var all node.Node
-	if node.Unmarshal(text, &all) == nil { // what is no YAML is told below
-		n := 0
-		if count(&n, &all, false); n > mostAliased {
-			return nil, fmt.Errorf("its aliases stand for more than %d KiB: write them out", mostAliased>>10)
-		}
+	err := node.Unmarshal(text, &all)
+	if err != nil && bytes.ContainsRune(text, '&') && bytes.ContainsRune(text, '*') {
+		return nil, err // the other parser, which reads "a"#b, would write out aliases that are not counted
+	}
+	n := 0
+	if count(&n, &all, false); n > mostAliased {
+		return nil, fmt.Errorf("its aliases stand for more than %d KiB: write them out", mostAliased>>10)
 	}
 	return yaml.YAMLToJSON(text)
 }
