@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -152,11 +153,17 @@ func (p *arm) spawn(ctx context.Context) (*child, error) {
 	p.mu.Unlock()
 	c := &child{}
 	begin := p.env.Clock.Now()
+	var memory uint64
 	var err error
+	if p.bundle != "" && slices.Contains([]engine.Kind{engine.OPA, engine.Cedar, engine.OpenFGA}, p.kind) { // no JVM
+		if memory, err = engine.Memory(engine.ServeWith, p.config.File); err != nil {
+			return nil, err
+		}
+	}
 	c.Process, err = kit.StartProcess(ctx, p.journal, areaName, id, proc.Spec{
 		Name: string(p.kind), Path: p.launch.Path, Args: p.launch.Args, Config: p.config,
 		LogFile:     p.env.LogFile(string(p.kind), p.index),
-		ReadyWithin: startWithin, CPUs: p.env.CPUs,
+		ReadyWithin: startWithin, CPUs: p.env.CPUs, Memory: memory,
 	}, &c.ready)
 	if err != nil {
 		return nil, err

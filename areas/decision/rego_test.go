@@ -1,10 +1,13 @@
 package decision
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"tare/area"
 	"tare/areas/decision/engine"
@@ -112,6 +115,12 @@ todo_test_later if false
 			if err := tg.Prepare(t.Context(), standard, j); err != nil {
 				t.Fatal(err)
 			}
+			server, _ := tg.arm(standard.ID).latest()
+			var most unix.Rlimit
+			if err := unix.Prlimit(server.PID, unix.RLIMIT_DATA, nil, &most); err != nil || most.Max < engine.ServeWith ||
+				most.Max > engine.ServeWith+1<<20 {
+				t.Errorf("the server may take %d bytes of memory: %v", most.Max, err)
+			}
 			notes := strings.ReplaceAll(strings.Join(append(tg.Warnings(), tg.Notes()...), "\n"), bundle, "BUNDLE")
 			for _, want := range []string{
 				"BUNDLE: of 5 rules, defaults aside, 1 was true for a request of the experiment",
@@ -129,5 +138,35 @@ todo_test_later if false
 				}
 			}
 		})
+	}
+}
+
+// TestHungryRegoIsBounded: a few rules, or a test of a bundle's own, may not take what memory this host has.
+func TestHungryRegoIsBounded(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	env := testEnv(t)
+	env.Getenv = os.LookupEnv
+	launch := requireEngine(t, engine.OPA, env)
+	if !launch.CanProve() {
+		hosttest.Missing(t, "OPA is one of PATH, which is not asked", "take it out of PATH")
+	}
+	const hungry = ` if {
+	a := "aaaaaaaaaa"
+	b := replace(a, "a", a)
+	c := replace(b, "a", b)
+	d := replace(c, "a", c)
+	contains(replace(d, "a", b), "b")
+}
+`
+	for name, files := range map[string]map[string]string{
+		"a rule": {"policy.rego": salaries + "allow" + hungry},
+		"a test": {"policy.rego": salaries, "policy_test.rego": "package t\nimport rego.v1\ntest_a" + hungry},
+	} {
+		c := engine.Config{File: written(t, files), Own: true, Path: "/v1/data/httpapi/authz/allow"}
+		_, err := launch.Prove(t.Context(), c, []json.RawMessage{[]byte(`{"input": {}}`)})
+		const want = "its rules or tests take more than 1024 MiB of memory"
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
 	}
 }

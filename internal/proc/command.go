@@ -3,10 +3,14 @@ package proc
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os/exec"
 	"runtime"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // heldOpen is how long a command's output may be held open by what it has left behind.
@@ -18,6 +22,9 @@ type Cmd struct {
 	*exec.Cmd
 	// EndHolders ends what is left of the group if it holds the command's output open for longer than WaitDelay.
 	EndHolders bool
+	// Memory bounds the memory of each process of the command's own, in bytes, before it can read Stdin; 0: nothing does.
+	// One that takes more is refused that, upon which a program in Go ends, and says so on Stderr.
+	Memory uint64
 
 	group group
 }
@@ -37,15 +44,59 @@ func (c *Cmd) Run() error {
 	defer runtime.UnlockOSThread()
 	fd := -1
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, PidFD: &fd}
+	bounded := make(chan struct{})
+	if c.Memory > 0 {
+		c.Env = append(c.Env, fmt.Sprintf("GOMEMLIMIT=%d", c.Memory/4*3)) // what is garbage is collected before
+		c.Stdin = &after{c.Stdin, bounded}
+	}
 	if err := c.Start(); err != nil {
 		return err
 	}
 	c.group.follow(c.Process.Pid, fd)
 	defer c.group.close()
+	var unbounded error
+	if c.Memory > 0 {
+		if unbounded = boundMemory(c.Process.Pid, c.Memory); unbounded != nil {
+			_ = c.group.signal(syscall.SIGKILL) // it may have ended meanwhile
+		}
+	}
+	close(bounded)
 	c.group.awaitLeader()
 	err := c.Wait()
+	if unbounded != nil {
+		return unbounded
+	}
 	if c.EndHolders && errors.Is(err, exec.ErrWaitDelay) {
 		_ = c.group.signal(syscall.SIGKILL) // they may have ended meanwhile
 	}
 	return err
+}
+
+// after is a Reader that waits before it reads.
+type after struct {
+	io.Reader
+	done <-chan struct{}
+}
+
+// Read implements io.Reader.
+func (a *after) Read(p []byte) (int, error) {
+	<-a.done
+	if a.Reader == nil {
+		return 0, io.EOF
+	}
+	return a.Reader.Read(p)
+}
+
+// boundMemory sets a process's limit of memory of its own, unless it has a lower one.
+func boundMemory(pid int, most uint64) error {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &limit); err != nil {
+		return fmt.Errorf("read the limit of memory of process %d: %w", pid, err)
+	}
+	limit.Cur = min(limit.Cur, most)
+	limit.Max = limit.Cur
+	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil); err != nil {
+		return fmt.Errorf("bound the memory of process %d: %w", pid, err)
+	}
+	return nil
 }

@@ -48,6 +48,9 @@ type Spec struct {
 	Cgroup *Cgroup
 	// CPUs are the processors on which the child may run, from 0. Empty: all that the parent has.
 	CPUs []int
+	// Memory bounds the memory of its own that the child, and each of its children, may take, in bytes, before its config
+	// arrives; 0: nothing does. JVMs reserve more than they take.
+	Memory uint64
 	// Files are further files that the child inherits, as descriptors from 3 on. The caller closes them.
 	Files []*os.File
 	// Born is called when the process exists and before it gets its config, so that the caller can journal the process
@@ -128,6 +131,11 @@ func (c *Child) configure(config []byte) error {
 	if c.spec.Cgroup != nil {
 		if err := c.spec.Cgroup.Add(c.PID); err != nil {
 			return err
+		}
+	}
+	if c.spec.Memory > 0 {
+		if err := boundMemory(c.PID, c.spec.Memory); err != nil {
+			return c.exitOr(err)
 		}
 	}
 	if c.spec.Born != nil {

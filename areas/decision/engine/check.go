@@ -18,6 +18,9 @@ import (
 const (
 	// checkWithin bounds the compilation of a bundle, and the search for proofs.
 	checkWithin = time.Minute
+	// checkWith bounds the memory of that, and ServeWith that of an engine which serves a bundle, in bytes: see Memory.
+	checkWith = 1 << 30
+	ServeWith = 4 << 30
 	// mostSource bounds a file of which a line is shown.
 	mostSource = 4 << 20
 )
@@ -55,7 +58,7 @@ func (l Launch) problems(ctx context.Context, from string, line any, name func(s
 			Says string
 		}
 	}
-	if err := l.tell(ctx, line, &answer); err != nil {
+	if err := l.tell(ctx, from, line, &answer); err != nil {
 		return fmt.Errorf("compile %s: %w", from, err)
 	}
 	if len(answer.Problems) == 0 {
@@ -79,9 +82,13 @@ func (l Launch) problems(ctx context.Context, from string, line any, name func(s
 	return r
 }
 
-// tell runs the program for one line, and reads its answer.
-func (l Launch) tell(ctx context.Context, line, answer any) error {
+// tell runs the program for one line about a bundle, and reads its answer.
+func (l Launch) tell(ctx context.Context, from string, line, answer any) error {
 	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	most, err := Memory(checkWith, from)
 	if err != nil {
 		return err
 	}
@@ -91,8 +98,22 @@ func (l Launch) tell(ctx context.Context, line, answer any) error {
 	var out bytes.Buffer
 	cmd := proc.Command(ctx, l.Path)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(text, '\n')), &out, said
+	cmd.Memory = most
 	if err := cmd.Run(); err != nil {
+		if ctx.Err() == nil && said.RanOutOfMemory() {
+			return fmt.Errorf("its rules or tests take more than %d MiB of memory", most>>20)
+		}
 		return fmt.Errorf("%w: %s", errors.Join(ctx.Err(), err), said.LastLine())
 	}
 	return json.Unmarshal(out.Bytes(), answer)
+}
+
+// Memory is what an engine in Go may take for a bundle, in bytes: so much, and 32 bytes for each of the bundle's. A few
+// rules can ask for more than any memory.
+func Memory(most uint64, from string) (uint64, error) {
+	err := bundle.Each(from, func(_ string, text []byte) error {
+		most += 32 * uint64(len(text))
+		return nil
+	})
+	return most, err
 }

@@ -58,7 +58,7 @@ func (l Launch) Prove(ctx context.Context, c Config, bodies []json.RawMessage) (
 		Prove  bool              `json:"prove"`
 		Bodies []json.RawMessage `json:"bodies"`
 	}{c, true, bodies}
-	if err := l.tell(ctx, line, out); err != nil {
+	if err := l.tell(ctx, at, line, out); err != nil {
 		return nil, err
 	}
 	name := func(p *bundle.Place) { p.File = strings.TrimPrefix(strings.TrimPrefix(p.File, at), "/") }

@@ -47,7 +47,7 @@ type RelationProof struct {
 // ProveRelations says which relations of a store are asked for by the bodies of requests.
 func (l Launch) ProveRelations(ctx context.Context, c Config, bodies []json.RawMessage) ([]RelationProof, error) {
 	var out struct{ Relations []RelationProof }
-	err := l.tell(ctx, struct {
+	err := l.tell(ctx, c.File, struct {
 		Config
 		Prove  bool              `json:"prove"`
 		Bodies []json.RawMessage `json:"bodies"`
