@@ -1,6 +1,7 @@
 package own
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	compiler "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"tare/areas/bundle"
 )
 
 // base is what expressions may use in the newest Kubernetes that tare starts. kube-apiserver compiles what it stores
@@ -84,7 +87,11 @@ func checkOperations(d document, m *admission.MatchResources, path ...string) er
 func (s *Set) Compile() error {
 	var errs []error
 	for i := range s.Policies {
-		errs = append(errs, s.Policies[i].compile())
+		err := s.Policies[i].compile(bundle.DefaultLimit())
+		if errors.Is(err, bundle.ErrTooMuch) {
+			return err // it goes on meanwhile
+		}
+		errs = append(errs, err)
 	}
 	for i := range s.Bindings {
 		b := &s.Bindings[i]
@@ -99,17 +106,30 @@ func (s *Set) Compile() error {
 	return errors.Join(errs...)
 }
 
-// compile compiles a policy's expressions in their order: later ones see the variables before them.
-func (p *Policy) compile() error {
+// compile compiles a policy's expressions in their order: later ones see the variables before them. A type can be twice
+// as long as the one that it is made of, again and again.
+func (p *Policy) compile(l bundle.Limit) error {
 	if p.engine != nil {
 		return nil // the engine's language has functions of its own
 	}
+	err := l.Check("whether its expressions are valid", p.invalid)
+	if errors.Is(err, bundle.ErrTooMuch) {
+		return p.at.errorf("%w", err)
+	}
+	return err
+}
+
+// invalid is why a policy's expressions are not valid.
+func (p *Policy) invalid(ctx context.Context) error {
 	c, err := compiler.NewCompositedCompiler(base())
 	if err != nil {
 		return p.at.errorf("%w", err)
 	}
 	errs := []error{checkOperations(p.at, p.Spec.MatchConstraints, "spec", "matchConstraints")}
 	for _, v := range p.variables() {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		errs = append(errs, p.refusal(v, c.CompileAndStoreVariable(v, p.options(v), environment.StoredExpressions)))
 	}
 	for _, e := range p.expressions() {

@@ -1,17 +1,21 @@
 package own
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/areas/admission/mechanism"
+	"tare/areas/bundle"
 )
 
 // written writes a bundle: the content of files by their names.
@@ -188,6 +192,23 @@ func TestReadRefuses(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestHungryExpressionsAreGivenUp: each type of these variables has twice the length of the one before.
+func TestHungryExpressionsAreGivenUp(t *testing.T) {
+	rest := "  variables:\n  - {name: v0, expression: '{1: 1}'}\n"
+	for i := range 40 {
+		rest += fmt.Sprintf("  - {name: v%d, expression: '{variables.v%d: variables.v%d}'}\n", i+1, i, i)
+	}
+	p := read(t, map[string]string{"p.yaml": policy("p", rest+isTrue)}).Policies[0]
+	for name, limit := range map[string]bundle.Limit{
+		"time": {Within: 100 * time.Millisecond, Most: math.MaxUint64}, "memory": {Within: time.Minute},
+	} {
+		const want = "p.yaml:1: whether its expressions are valid takes more than"
+		if err := p.compile(limit); !errors.Is(err, bundle.ErrTooMuch) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

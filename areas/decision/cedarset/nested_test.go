@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cedar-policy/cedar-go"
+
+	"tare/areas/bundle"
 )
 
 // TestNestedPoliciesEnd: a stranger's policy neither fills the stack nor is refused for being long.
@@ -144,7 +146,8 @@ func TestSmallFilesThatMeanMuch(t *testing.T) {
 	s := read(t, map[string]string{"a.cedar": all, "a.cedarschema": chain})
 	s.Policies = read(t, map[string]string{"a.cedar": `permit (principal in E0::"", action, resource);`}).Policies
 	for name, err := range map[string]error{
-		"time": s.validate(time.Microsecond, math.MaxUint64), "memory": s.validate(time.Minute, 0),
+		"time":   s.validate(bundle.Limit{Within: time.Microsecond, Most: math.MaxUint64}),
+		"memory": s.validate(bundle.Limit{Within: time.Minute}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "whether the policies are valid by the schema takes more than") {
 			t.Errorf("%s: %v", name, err)

@@ -11,11 +11,9 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
@@ -159,7 +157,7 @@ func (f *found) read() (*Set, error) {
 	for _, one := range f.tests {
 		s.readTests(one)
 	}
-	return s, s.validate(validateWithin, validateWith+3*inUse()) // of what is in use a part is garbage
+	return s, s.validate(bundle.DefaultLimit())
 }
 
 // readPolicies adds the policies of a file, and keeps its templates.
@@ -260,44 +258,19 @@ func (s *Set) Name(id cedar.PolicyID) string {
 }
 
 const (
-	// validateWithin and validateWith bound the validation: its time can be the cube of a schema's length, and an error
-	// writes out types for each pair of those of a principal and a resource.
-	validateWithin = time.Minute
-	validateWith   = 1 << 30
 	// mostActions bounds the actions that cedar-go finds below those which the scope of a policy lists.
 	mostActions = 5_000_000
 	// mostSaid bounds what is said of a policy.
 	mostSaid = 4_000
 )
 
-// validate checks the policies by the schema.
-func (s *Set) validate(within time.Duration, most uint64) error {
+// validate checks the policies by the schema. Its time can be the cube of a schema's length, and an error writes out
+// types for each pair of those of a principal and a resource.
+func (s *Set) validate(l bundle.Limit) error {
 	if s.schema == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
-	often := time.NewTicker(within / 1000)
-	defer often.Stop()
-	done := make(chan error, 1)
-	go func() { done <- s.invalid(ctx) }() // nothing can end it within a policy but the end of the process
-	for ctx.Err() == nil && inUse() <= most {
-		select {
-		case err := <-done:
-			return err
-		case <-ctx.Done():
-		case <-often.C:
-		}
-	}
-	return fmt.Errorf("whether the policies are valid by the schema takes more than %v or %d MiB to know: divide it",
-		within, most>>20)
-}
-
-// inUse is how much memory this process has taken and not freed.
-func inUse() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+	return l.Check("whether the policies are valid by the schema", s.invalid)
 }
 
 // invalid is why a policy is not valid by the schema.
