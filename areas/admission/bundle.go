@@ -291,6 +291,13 @@ func (p *arm) confined() error {
 	return nil
 }
 
+// asked is the operation by which policies know a verb; empty: they are not asked.
+func asked(verb string) string {
+	return map[string]string{
+		verbCreate: "CREATE", verbUpdate: "UPDATE", verbPatch: "UPDATE", verbDelete: "DELETE",
+	}[verb]
+}
+
 // unseen are the policies in force that see none of the measured requests, as far as match constraints say: what
 // they cost is not in the numbers.
 func (p *arm) unseen() (out []string) {
@@ -300,12 +307,7 @@ func (p *arm) unseen() (out []string) {
 	}
 	for _, one := range p.policies.own.Policies {
 		seen := slices.ContainsFunc(p.operations, func(o operation) bool {
-			operation := map[string]string{
-				verbCreate: "CREATE", verbUpdate: "UPDATE", verbPatch: "UPDATE", verbDelete: "DELETE",
-			}[o.verb]
-			if o.startup() {
-				operation = "CREATE"
-			}
+			operation := asked(o.verb)
 			return operation != "" && p.policies.own.Evaluates(one, o.resource.group, "v1",
 				o.resource.plural, operation, objectLabels)
 		})
@@ -367,7 +369,7 @@ func (p *arm) bundleNotes() []string {
 	}
 	out := []string{fmt.Sprintf("%s: %s in force, %s; %d of them have objected to a request that tare made for it%s", name,
 		unit.Count(len(x.own.Policies), "policy"), where, len(x.own.Policies)-len(unproved), orChanged)}
-	out = append(append(append(out, p.changeNotes()...), p.generationNotes()...), p.reportNotes()...)
+	out = slices.Concat(out, p.triedNotes(), p.changeNotes(), p.generationNotes(), p.reportNotes())
 	for _, e := range p.engines {
 		if p.foreign {
 			out = append(out, fmt.Sprintf("%s: evaluated by the cluster's own %s, which goes on evaluating what else is in "+

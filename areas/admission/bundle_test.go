@@ -41,6 +41,7 @@ func TestOwnPolicies(t *testing.T) {
 				}
 			}
 			wantConfirmed(t, armOf(t, tg, with), "pod privileged")
+			wantTried(t, tg, with)
 			for range 2 {
 				for tr, want := range map[string]load.Outcome{"none": load.OK, "testdata/bundle": load.OK} {
 					tr := treatment("bundle", tr)
@@ -54,8 +55,14 @@ func TestOwnPolicies(t *testing.T) {
 				}
 			}
 			twins, err := tg.Trespasses(with)
-			if err != nil || len(twins) != 1 || !strings.Contains(twins[0].Expect, "the policies of testdata/bundle") {
+			if err != nil || len(twins) != 2 {
 				t.Errorf("trespasses %+v, %v", twins, err)
+			}
+			for i, name := range []string{"no-privileged", "few-containers"} {
+				if twins[i].Name != "create-forbidden-pod-dry-run/"+name ||
+					twins[i].Expect != "a denial by policy "+name+" of testdata/bundle" {
+					t.Errorf("a trespass %+v, want one of %s", twins[i], name)
+				}
 			}
 			p := armOf(t, tg, with)
 			shown := map[string]string{
@@ -71,6 +78,8 @@ func TestOwnPolicies(t *testing.T) {
 			}
 			notes := strings.Join(tg.Notes(), "\n")
 			for _, want := range []string{
+				"about the policies that these try, and no others: few-containers (pod with a bare second container), " +
+					"no-privileged (pod privileged)",
 				"9 policies in force, in the run's namespace only; 7 of them have objected to a request that tare made for " +
 					"it, or have changed one",
 				"2 policies without a proof", "is not shown: changes-nothing, nothing-like-it",
@@ -120,6 +129,21 @@ func TestRefusedPolicyIsShown(t *testing.T) {
 	if err := tg.Prepare(t.Context(), tr, j); err == nil || !strings.Contains(err.Error(), at+":3: create "+
 		"ValidatingAdmissionPolicy ") {
 		t.Errorf("%v, want the policy's place", err)
+	}
+}
+
+// wantTried: what no trespass tries of the policies that deny is said, with the reason, before the load.
+func wantTried(t *testing.T, tg *target, tr design.Treatment) {
+	t.Helper()
+	rulings, err := tg.Rulings(t.Context())
+	want := []string{
+		"2 policies not tried: nothing that tare asks for as a pod meets a denial of theirs, where requests: FILE names " +
+			"more, so that whether they guard is not shown: no-nodeport, nothing-like-it",
+		"1 policy not tried: no operation of the load has a form that they deny, of the 120 pods that it tries at most, so " +
+			"that whether they guard is not shown: known-by-name",
+	}
+	if is := rulings[tr.ID].Unasked; err != nil || !slices.Equal(is, want) {
+		t.Errorf("not tried: %q, %v; want %q", is, err, want)
 	}
 }
 

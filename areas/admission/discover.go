@@ -482,6 +482,9 @@ func (p *arm) findProofs(ctx context.Context, f *finding) error {
 	if err := p.countEach(ctx, f, within); err != nil {
 		return err
 	}
+	if err := p.findDeniers(ctx, f); err != nil {
+		return err
+	}
 	if err := p.findChanges(ctx, f); err != nil {
 		return err
 	}
@@ -650,7 +653,10 @@ type finding struct {
 	changed  map[string]int
 	together []string
 	failures map[string]failure // of policies that fail on requests
-	unnamed  failure            // requests that were refused in words that name no policy
+	// deniers are, where trespasses are to be asked for, the policies that deny a pod of the requests: of those that the
+	// API server evaluates all, as it counts them.
+	deniers map[int][]string
+	unnamed failure // requests that were refused in words that name no policy
 }
 
 // meet keeps that a policy, or a rule of one, objects to the i-th request.

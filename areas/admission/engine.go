@@ -369,15 +369,16 @@ func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error 
 	if p.policies.own == nil {
 		return nil
 	}
-	if err := p.addEngineCounts(ctx, counts, func(c apimetrics.KyvernoCounts) map[string]uint64 {
-		return c.Objected
-	}); err != nil {
-		return err
+	return p.addEngineCounts(ctx, counts, func(c apimetrics.KyvernoCounts) map[string]uint64 { return c.Objected })
+}
+
+// apiChecks are the API server's counts of objections. Of some Kyverno makes ValidatingAdmissionPolicies, which
+// it counts, too.
+func (p *arm) apiChecks(ctx context.Context) (map[string]uint64, error) {
+	counts, err := p.apiCounts(ctx, apimetrics.PolicyChecks)
+	if err != nil || len(p.engines) == 0 || p.policies.own == nil {
+		return counts, err
 	}
-	if len(p.engines) == 0 {
-		return nil
-	}
-	// Of some policies Kyverno makes ValidatingAdmissionPolicies, which the API server counts.
 	for _, prefix := range []string{"cpol-", "vpol-"} {
 		for name, n := range counts {
 			if rest, ok := strings.CutPrefix(name, prefix); ok {
@@ -385,7 +386,7 @@ func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error 
 			}
 		}
 	}
-	return nil
+	return counts, nil
 }
 
 // addEngineCounts adds counts of the engines', by the names that policies have in the run, when they stand still.

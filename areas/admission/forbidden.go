@@ -49,10 +49,10 @@ func (p *plan) cannotDeny(o operation) string {
 
 // forbiddenRequests renders the requests of o's trespass, as dry runs, and returns their method. They are as long as
 // the operation's, unless a forbidden object is longer.
-func (p *arm) forbiddenRequests(o operation, name string) (out []request, method string, err error) {
+func (p *arm) forbiddenRequests(o operation, pod forbiddenPod, name string) (out []request, method string, err error) {
 	at, host := p.prefix+o.resource.path(p.namespace), p.endpoint.Host
 	if o.verb == verbCreate {
-		body, err := p.forbiddenNew(o, name+"-"+load.CallMark)
+		body, err := p.forbiddenNew(o, pod, name+"-"+load.CallMark)
 		if err != nil {
 			return nil, "", err
 		}
@@ -63,7 +63,7 @@ func (p *arm) forbiddenRequests(o operation, name string) (out []request, method
 		method, contentType, render = http.MethodPatch, patchType, p.forbiddenPatch
 	}
 	for _, item := range p.stock[o.resource.noun] {
-		body, err := render(o.resource, item)
+		body, err := render(pod, o.resource, item)
 		if err != nil {
 			return nil, "", err
 		}
@@ -78,10 +78,10 @@ func (p *arm) forbiddenRequests(o operation, name string) (out []request, method
 }
 
 // forbiddenMaker makes objects whose pod must be denied.
-func (p *arm) forbiddenMaker() (maker, error) {
+func (p *arm) forbiddenMaker(pod forbiddenPod) (maker, error) {
 	m := p.maker
 	m.pod = nil // not to be decoded into
-	if err := json.Unmarshal(p.forbidden().Pod, &m.pod); err != nil {
+	if err := json.Unmarshal(pod.Pod, &m.pod); err != nil {
 		return m, fmt.Errorf("read the pod that is to be denied: %w", err)
 	}
 	m.labels = maps.Clone(m.labels) // policies look at the labels of a Deployment itself
@@ -101,8 +101,8 @@ func podField(pod map[string]any, field string) map[string]any {
 }
 
 // forbiddenNew renders an object that must not be created.
-func (p *arm) forbiddenNew(o operation, name string) ([]byte, error) {
-	m, err := p.forbiddenMaker()
+func (p *arm) forbiddenNew(o operation, pod forbiddenPod, name string) ([]byte, error) {
+	m, err := p.forbiddenMaker(pod)
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +122,8 @@ func (p *arm) forbiddenNew(o operation, name string) ([]byte, error) {
 }
 
 // forbiddenUpdate renders an object of the stock as it must not become.
-func (p *arm) forbiddenUpdate(r resource, i item) ([]byte, error) {
-	m, err := p.forbiddenMaker()
+func (p *arm) forbiddenUpdate(pod forbiddenPod, r resource, i item) ([]byte, error) {
+	m, err := p.forbiddenMaker(pod)
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +155,8 @@ func (p *arm) forbiddenUpdate(r resource, i item) ([]byte, error) {
 }
 
 // forbiddenPatch renders a patch that must not be applied.
-func (p *arm) forbiddenPatch(r resource, _ item) ([]byte, error) {
-	m, err := p.forbiddenMaker()
+func (p *arm) forbiddenPatch(pod forbiddenPod, r resource, _ item) ([]byte, error) {
+	m, err := p.forbiddenMaker(pod)
 	if err != nil {
 		return nil, err
 	}
@@ -216,8 +216,8 @@ func padded(body []byte, size int) ([]byte, error) {
 }
 
 // startupTrespass makes w's request over the connection of pod-startup.
-func (p *arm) startupTrespass(w *trespass, name string) (load.Operation, error) {
-	body, err := p.forbiddenNew(operation{name: startupName, verb: verbCreate, resource: resources()[0]},
+func (p *arm) startupTrespass(w *trespass, pod forbiddenPod, name string) (load.Operation, error) {
+	body, err := p.forbiddenNew(operation{name: startupName, verb: verbCreate, resource: resources()[0]}, pod,
 		name+"-"+load.CallMark)
 	if err != nil {
 		return load.Operation{}, err
@@ -237,6 +237,9 @@ func (p *arm) startupTrespass(w *trespass, name string) (load.Operation, error) 
 func (p *arm) rehearseTrespasses(ctx context.Context) error {
 	if !p.env.Trespasses || !p.guards() {
 		return nil
+	}
+	if p.kind == mechanism.Own && p.policies.tried == nil {
+		return p.chooseTrespasses(ctx)
 	}
 	twins, err := p.trespasses()
 	if err != nil {

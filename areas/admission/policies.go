@@ -37,6 +37,8 @@ type policies struct {
 	every    []*own.Policy             // see everyPolicy; nil: not read yet
 	// finding is what the policies have shown about the requests of this treatment's catalogue.
 	finding finding
+	// tried are the trespasses of operations, by their names, that the policies deny before the load; nil: not yet asked.
+	tried map[string][]try
 	// plain are the objects that the API server answers without the policies, by the names of the requests; nil: none of
 	// them changes any.
 	plain map[string]*own.Plain

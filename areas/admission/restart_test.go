@@ -50,7 +50,7 @@ func TestRestartedServer(t *testing.T) {
 						return
 					case <-time.After(10 * time.Millisecond):
 					}
-					a, err := p.setter.do(t.Context(), http.MethodPost, path, jsonType, p.forbidden().Pod)
+					a, err := p.setter.do(t.Context(), http.MethodPost, path, jsonType, p.forbiddenOf(p.operations[0])[0].Pod)
 					if err == nil {
 						admin[mechanism.RulingOf(a.status, a.body)]++
 					}

@@ -80,11 +80,16 @@ func (t *target) Rulings(ctx context.Context) (map[string]area.Rulings, error) {
 		if err := p.settle(ctx, differ); err != nil {
 			return nil, fmt.Errorf("ask %s again for what treatments decide differently: %w", p.spec.Bundle, err)
 		}
+		if p.env.Trespasses {
+			if err := p.whileInForce(ctx, p.chooseTrespasses); err != nil {
+				return nil, err
+			}
+		}
 	}
 	unasked := differences(compared)
 	out := map[string]area.Rulings{}
 	for _, p := range compared {
-		out[p.treatment.ID] = area.Rulings{Of: p.rulings(), Unasked: unasked[p.treatment.ID]}
+		out[p.treatment.ID] = area.Rulings{Of: p.rulings(), Unasked: append(unasked[p.treatment.ID], p.untried()...)}
 	}
 	return out, nil
 }
@@ -168,7 +173,7 @@ func (p *arm) rulings() []area.Ruling { return p.policies.finding.rulings(p.muta
 
 // settle asks again for some requests, by their names. What is not answered as before each time is undecided, and an
 // object that does not come back as before is not compared.
-func (p *arm) settle(ctx context.Context, names map[string]bool) (err error) {
+func (p *arm) settle(ctx context.Context, names map[string]bool) error {
 	f := &p.policies.finding
 	var on []int
 	var requests []own.Request
@@ -180,24 +185,31 @@ func (p *arm) settle(ctx context.Context, names map[string]bool) (err error) {
 	if len(on) == 0 {
 		return nil
 	}
+	return p.whileInForce(ctx, func(ctx context.Context) error {
+		for range confirmations {
+			answers, sure, err := p.askAll(ctx, requests)
+			if err != nil {
+				return err
+			}
+			for n, i := range on {
+				if err := p.confirm(f, i, answers[n], sure[n]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// whileInForce does something while the policies are in force, which some are for trials only.
+func (p *arm) whileInForce(ctx context.Context, do func(context.Context) error) (err error) {
 	if p.visiting() {
 		defer func() { err = errors.Join(err, p.removePolicies(ctx)) }()
 		if err := p.applyPolicies(ctx); err != nil {
 			return err
 		}
 	}
-	for range confirmations {
-		answers, sure, err := p.askAll(ctx, requests)
-		if err != nil {
-			return err
-		}
-		for n, i := range on {
-			if err := p.confirm(f, i, answers[n], sure[n]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return do(ctx)
 }
 
 // confirm compares another answer to the i-th request of the catalogue with what is known of it.

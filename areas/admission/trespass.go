@@ -24,9 +24,7 @@ func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 
 // trespasses renders the trespasses of all operations.
 func (p *arm) trespasses() (out []load.Operation, err error) {
-	if p.kind == mechanism.Own && !slices.ContainsFunc(p.policies.proof.Bad, func(b mechanism.Probe) bool {
-		return b.Path == "" && b.Want == mechanism.Denied
-	}) {
+	if p.kind == mechanism.Own && len(p.policies.finding.tries(p.mostTried())) == 0 {
 		return nil, fmt.Errorf("no policy of %s denies any of the pods that tare tries: there is nothing to guard",
 			p.spec.Bundle)
 	}
@@ -38,21 +36,29 @@ func (p *arm) trespasses() (out []load.Operation, err error) {
 			return nil, fmt.Errorf("%s: %s", o.name, why)
 		}
 		name := fmt.Sprintf("f%de%do%d", p.index, p.epoch, k)
-		w, err := p.trespass(o, name)
-		if err != nil {
-			return nil, fmt.Errorf("render the trespass of %s: %w", o.name, err)
-		}
-		op := load.Operation{Wire: w}
-		if o.startup() {
-			if op, err = p.startupTrespass(w, name); err != nil {
-				return nil, err
+		for _, pod := range p.forbiddenOf(o) {
+			op, w, err := p.trespassOf(o, pod, name)
+			if err != nil {
+				return nil, fmt.Errorf("render the trespass of %s: %w", o.name, err)
 			}
+			op.Name, op.Twin, op.Weight = pod.trespassOf(o), o.name, 1
+			op.Causes, op.Expect, op.Describe = trespassCauses(p.rightless()), "a denial by "+w.guard, w.describe
+			out = append(out, op)
 		}
-		op.Name, op.Twin, op.Weight = o.forbidden(), o.name, 1
-		op.Causes, op.Expect, op.Describe = trespassCauses(p.rightless()), "a denial by "+w.guard, w.describe
-		out = append(out, op)
 	}
 	return out, nil
+}
+
+// trespassOf is the call of an operation's trespass, and its wire.
+func (p *arm) trespassOf(o operation, pod forbiddenPod, name string) (op load.Operation, w *trespass, err error) {
+	if w, err = p.trespass(o, pod, name); err != nil {
+		return op, nil, err
+	}
+	if o.startup() {
+		op, err = p.startupTrespass(w, pod, name)
+		return op, w, err
+	}
+	return load.Operation{Wire: w}, w, nil
 }
 
 // A trespass is an operation that the policies must deny.
@@ -69,12 +75,12 @@ var (
 )
 
 // trespass renders the trespass of an operation.
-func (p *arm) trespass(o operation, name string) (*trespass, error) {
-	denial, err := p.forbidden().Denial()
+func (p *arm) trespass(o operation, pod forbiddenPod, name string) (*trespass, error) {
+	denial, err := pod.Denial()
 	if err != nil {
 		return nil, err
 	}
-	requests, method, err := p.forbiddenRequests(o, name)
+	requests, method, err := p.forbiddenRequests(o, pod, name)
 	if err != nil {
 		return nil, err
 	}
@@ -84,52 +90,57 @@ func (p *arm) trespass(o operation, name string) (*trespass, error) {
 	}
 	return &trespass{
 		wire:   wire{caller: &p.identity, next: &atomic.Uint64{}, judge: p.judgeOf(o), numbered: requests},
-		denial: denial, what: method + " " + path + dryRunQuery + ": " + p.forbiddenObject(o.resource), guard: p.guard(),
+		denial: denial, what: method + " " + path + dryRunQuery + ": " + p.forbiddenObject(pod, o.resource),
+		guard: p.guard(pod),
 	}, nil
 }
 
-// forbidden is the probe whose pod is the trespass: a privileged pod or, of policies in CEL and webhooks, one that the
-// last of them denies and no other, so that each answer shows what became of one policy.
-func (p *arm) forbidden() mechanism.Probe {
+// forbiddenOf are the pods of an operation's trespasses: a privileged pod or, of policies in CEL and webhooks, one that
+// the last of them denies and no other, so that each answer shows what became of one policy; of the user's own, one for
+// each policy.
+func (p *arm) forbiddenOf(o operation) []forbiddenPod {
+	if p.kind == mechanism.Own {
+		return p.forbiddenByOwn(o)
+	}
 	bad := slices.DeleteFunc(slices.Clone(p.policies.proof.Bad), func(b mechanism.Probe) bool {
 		return b.Want != mechanism.Denied || b.Path != ""
 	})
 	if p.single() {
-		return bad[len(bad)-1]
+		return []forbiddenPod{{Probe: bad[len(bad)-1]}}
 	}
-	return bad[0]
+	return []forbiddenPod{{Probe: bad[0]}}
 }
 
 // single reports whether a pod can ask for its denial by one policy.
 func (p *arm) single() bool { return p.kind == mechanism.VAP || p.kind.NeedsWebhook() }
 
-// guard names what must deny the trespasses.
-func (p *arm) guard() string {
+// guard names what must deny a pod of the trespasses.
+func (p *arm) guard(pod forbiddenPod) string {
 	switch p.kind {
 	case mechanism.PSA:
 		return "Pod Security Admission at level " + p.population.Level
 	case mechanism.PSP:
 		return "PodSecurityPolicy"
 	case mechanism.VAP:
-		return "ValidatingAdmissionPolicy " + p.forbidden().By[0] + ", failurePolicy " +
+		return "ValidatingAdmissionPolicy " + pod.By[0] + ", failurePolicy " +
 			cmp.Or(p.cel.FailurePolicy, mechanism.Fail)
 	case mechanism.Webhook, mechanism.MutatingWebhook:
-		return fmt.Sprintf("webhook %s, failurePolicy %s, timeoutSeconds %d", p.forbidden().By[0], p.hooks.FailurePolicy,
+		return fmt.Sprintf("webhook %s, failurePolicy %s, timeoutSeconds %d", pod.By[0], p.hooks.FailurePolicy,
 			p.hooks.TimeoutSeconds)
 	case mechanism.Own:
-		return "the policies of " + p.spec.Bundle
+		return pod.deniers() + " of " + p.spec.Bundle
 	case mechanism.None, mechanism.MAP, mechanism.Manifests:
 	}
 	return "the policies of the manifests"
 }
 
-// forbiddenObject describes the object of the trespasses.
-func (p *arm) forbiddenObject(r resource) string {
+// forbiddenObject describes the object of the trespasses with a pod.
+func (p *arm) forbiddenObject(pod forbiddenPod, r resource) string {
 	switch {
 	case p.single():
 		return "a " + r.noun + " with the label " + mechanism.DenyLabel + " of one policy"
 	case p.kind == mechanism.Own:
-		return "a " + r.noun + ", " + p.forbidden().Why
+		return "a " + r.noun + ", " + pod.Why
 	case p.kind == mechanism.Manifests && r.kind == "Pod":
 		return "the pod of manifests.bad"
 	case p.kind == mechanism.Manifests:

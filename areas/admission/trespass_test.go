@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"tare/area"
 	"tare/areas/admission/mechanism"
+	"tare/areas/admission/own"
 	"tare/areas/admission/webhook"
 	"tare/areas/plane"
 	"tare/internal/design"
@@ -87,6 +89,27 @@ func TestTrespassesAreTwins(t *testing.T) {
 		tg, _ := guardingArm(t, k)
 		if twins, err := tg.Trespasses(treatment()); err != nil || len(twins) > 0 {
 			t.Errorf("%s: %d trespasses, %v; want none", k, len(twins), err)
+		}
+	}
+}
+
+// TestEachPolicyIsTried: by a pod that it alone denies if there is one, and no more pods than are wanted.
+func TestEachPolicyIsTried(t *testing.T) {
+	f := &finding{requests: make([]own.Request, 5), deniers: map[int][]string{
+		0: {"a", "b"}, 1: {"a"}, 2: {"a"}, 3: {"b", "c"}, 4: {"d"},
+	}}
+	all := []try{{1, []string{"a"}}, {4, []string{"d"}}, {0, []string{"a", "b"}}, {3, []string{"b", "c"}}}
+	for most := range len(all) + 2 {
+		if got := f.tries(most); !reflect.DeepEqual(got, all[:min(most, len(all))]) && most > 0 {
+			t.Errorf("at most %d: %v, want %v", most, got, all[:min(most, len(all))])
+		}
+	}
+	o := operation{name: "create-pod", verb: verbCreate}
+	for want, by := range map[string][]string{
+		"create-forbidden-pod/a": {"a"}, "create-forbidden-pod/b+1": {"b", "c"}, "create-forbidden-pod": nil,
+	} {
+		if got := (forbiddenPod{by: by}).trespassOf(o); got != want {
+			t.Errorf("%v: %s, want %s", by, got, want)
 		}
 	}
 }
@@ -197,6 +220,14 @@ func TestGuardIsValidated(t *testing.T) {
 			[]string{"mechanism", "webhook", "webhook_failure_policy", "Maybe"},
 			design.Guard,
 			"neither Fail nor Ignore",
+		},
+		{
+			"no pods",
+			Spec{},
+			[]string{"bundle", "testdata/services"},
+			design.Guard,
+			"testdata/services: 1 policy not tried: they are about neither pods nor Deployments, so that whether they guard " +
+				"is not shown: no-nodeport",
 		},
 		{
 			"too broad", Spec{Webhook: &Webhook{Spread: 9}}, []string{"mechanism", "webhook"}, design.Guard, "spread 9",

@@ -23,7 +23,7 @@ func (s *Spec) Validate(q area.Asked, treatments []design.Treatment) []area.Find
 		return out
 	}
 	return slices.Concat(s.checkReleases(treatments), s.checkUnused(treatments), s.warnLeftAside(treatments),
-		s.Manifests.check())
+		s.warnUntried(q, treatments), s.Manifests.check())
 }
 
 // checkTwice rejects what both the section and the treatments set.
@@ -140,6 +140,36 @@ func (s *Spec) warnLeftAside(treatments []design.Treatment) []area.Finding {
 			return nil
 		}
 		return []area.Finding{{Severity: area.Warning, Message: leftAside(p.spec.Bundle, in)}}
+	})
+}
+
+// warnUntried names the policies of bundles that guard cannot try: its trespasses are about pods and Deployments.
+func (s *Spec) warnUntried(q area.Asked, treatments []design.Treatment) []area.Finding {
+	if !q.Trespasses {
+		return nil
+	}
+	return kit.JudgeEach(treatments, func(t design.Treatment) []area.Finding {
+		p, err := s.plan(t)
+		if err != nil || p.kind != mechanism.Own {
+			return nil
+		}
+		in, err := p.readBundle()
+		if err != nil {
+			return nil
+		}
+		var out []string
+		for _, one := range in.Policies {
+			if in.Denies(one) && !slices.ContainsFunc(operations(), func(o operation) bool {
+				return o.guarded() && one.Sees(o.resource.group, "v1", o.resource.plural, asked(o.verb))
+			}) {
+				out = append(out, one.Name)
+			}
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		return []area.Finding{{Severity: area.Warning, Message: p.spec.Bundle + ": " +
+			untried(out, "they are about neither pods nor Deployments")}}
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"tare/areas/admission/apimetrics"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/webhook"
 	"tare/internal/kit"
@@ -160,7 +159,7 @@ func (p *arm) countReviews(ctx context.Context, c mechanism.Count) error {
 
 // checks returns the API server's counts by policy, with those of an engine.
 func (p *arm) checks(ctx context.Context) (map[string]uint64, error) {
-	out, err := p.apiCounts(ctx, apimetrics.PolicyChecks)
+	out, err := p.apiChecks(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,7 @@ func (a *analysis) guard(t *record.Trial) error {
 	calls := t.Log()
 	g, seen := a.judgedPoints(t, points, calls, breaches)
 	a.earn(&g, seen, end)
+	g.Unearned = cmp.Or(g.Unearned, neverDecided(t, &g))
 	for i := range points {
 		a.conditionRemarks(t, &points[i], &g)
 	}
@@ -313,7 +314,13 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 		}
 	}
 	f = f.judged(b)
+	unshown := ""
+	if t := slices.IndexFunc(a.rep.Treatments, func(t report.Treatment) bool { return t.ID == treatment }); t >= 0 {
+		unshown = a.rep.Treatments[t].NotShown()
+	}
 	switch silent := g.Silent(); {
+	case f.verdict == report.Pass && unshown != "":
+		f.verdict, why = report.Inconclusive, "; "+unshown
 	case f.verdict == report.Pass && g.Unearned != "":
 		f.verdict, why = report.Inconclusive, "; "+g.Unearned
 	case f.verdict == report.Pass && silent != "":

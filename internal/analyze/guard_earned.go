@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tare/internal/guard"
 	"tare/internal/record"
@@ -54,6 +55,21 @@ func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 	default:
 		g.Unearned = notOverloaded(rate, &calls, end)
 	}
+}
+
+// neverDecided names the trespasses of a trial of which the control decided no call, while it did of others; "": none.
+func neverDecided(t *record.Trial, g *report.Guard) string {
+	var none []string
+	for _, name := range t.Operations {
+		if n := g.Operations[name]; t.Twins[name] != "" && n.Decided() == 0 {
+			none = append(none, name)
+		}
+	}
+	if len(none) == 0 || g.Trespasses.Decided() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the control decided no call of %s: a longer load.duration or a larger load.trespass gives more",
+		strings.Join(none, ", "))
 }
 
 // notOffered says why the first of the given rates that were missed was not offered, and what to do.

@@ -175,6 +175,22 @@ func TestPassIsEarned(t *testing.T) {
 	}
 }
 
+// TestEachTrespassIsDecided: a trespass of which no call was decided earns no pass for it.
+func TestEachTrespassIsDecided(t *testing.T) {
+	trial := &record.Trial{TrialBegin: record.TrialBegin{
+		Operations: []string{"good", "bad/a", "bad/b"}, Twins: map[string]string{"bad/a": "good", "bad/b": "good"},
+	}}
+	g := &report.Guard{
+		Trespasses: report.Trespasses{Refused: 9}, Operations: map[string]report.Trespasses{"bad/a": {Refused: 9}},
+	}
+	if got := neverDecided(trial, g); !strings.Contains(got, "decided no call of bad/b: a longer") {
+		t.Errorf("%q, want that bad/b was never decided", got)
+	}
+	if g.Operations["bad/b"] = (report.Trespasses{Permitted: 1}); neverDecided(trial, g) != "" {
+		t.Errorf("%q, want nothing: each was decided", neverDecided(trial, g))
+	}
+}
+
 // TestFiguresHaveIntervals: a quantile of what an area measured is open above where the values are too few; the longest
 // is a fact, and the worst condition counts.
 func TestFiguresHaveIntervals(t *testing.T) {

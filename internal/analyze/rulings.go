@@ -10,12 +10,18 @@ import (
 	"tare/internal/unit"
 )
 
-// rulings compares what the treatments' controls decided about the same requests with what the baseline's did.
+// rulings compares what the treatments' controls decided about the same requests with what the baseline's did, and
+// takes what each says of itself that no request shows.
 func (a *analysis) rulings() {
 	last := map[string]record.Prepare{} // a run that was resumed has prepared more than once
 	for _, p := range a.rec.Prepared {
 		if len(p.Permitted)+len(p.Refused)+len(p.Undecided)+len(p.Unasked) > 0 {
 			last[p.Treatment] = p
+		}
+	}
+	for i := range a.rep.Treatments {
+		if t := &a.rep.Treatments[i]; t.Control == "" {
+			t.Unshown = last[t.ID].Unasked
 		}
 	}
 	base := slices.IndexFunc(a.rep.Treatments, func(t report.Treatment) bool { return t.Baseline })

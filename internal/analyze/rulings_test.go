@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/internal/budget"
 	"tare/internal/design"
 	"tare/internal/record"
 	"tare/internal/report"
@@ -66,6 +67,26 @@ func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
 	if a.rep.Verdict != report.Inconclusive || ExitCode(a.rep) != ExitInconclusive ||
 		!strings.Contains(why, "b, lost, varies, both; namespaces differ; and more") {
 		t.Errorf("%s (%s), exit %d", a.rep.Verdict, why, ExitCode(a.rep))
+	}
+	a.rep.Treatments, a.rec.Prepared = []report.Treatment{{ID: "alone"}}, []record.Prepare{
+		{Treatment: "alone", Unasked: []string{"1 policy not tried"}},
+	}
+	a.rulings()
+	a.rep.Verdict, why = verdict(a.rep, flaws{})
+	if a.rep.Verdict != report.Inconclusive || why != "under alone, 1 policy not tried" {
+		t.Errorf("without a baseline: %s (%s)", a.rep.Verdict, why)
+	}
+	a.rep.Guard = []report.Guard{{Treatment: "alone", RatesGiven: true, Trespasses: report.Trespasses{
+		Refused: 5000, Share: &report.Share{Hi: 0.001},
+	}}}
+	b, err := budget.Parse("permitted <= 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.rec.Header.Question = design.Guard
+	f := a.guardFinding(&b, "alone")
+	if f.verdict != report.Inconclusive || !strings.Contains(f.how, "1 policy not tried") {
+		t.Errorf("a pass about policies that were not tried: %+v", f)
 	}
 	a.rep.Status = report.Interrupted
 	if got := ExitCode(a.rep); got != ExitInterrupted {

@@ -213,7 +213,8 @@ type Prepare struct {
 	Permitted []string `json:"permitted,omitempty"`
 	Refused   []string `json:"refused,omitempty"`
 	Undecided []string `json:"undecided,omitempty"`
-	// Unasked says in what the control differs from the baseline's where no request shows it.
+	// Unasked says in what the control differs from the baseline's where no request shows it, and what of it no trespass
+	// tries.
 	Unasked []string `json:"unasked,omitempty"`
 	// Changed is what the control changed of requests that it permitted, for all of them of which that is known.
 	Changed map[string][]string `json:"changed,omitempty"`

@@ -141,7 +141,7 @@ type Treatment struct {
 	Permits []string `json:"permits,omitempty"`
 	// Refuses are the requests that this control refuses and the baseline's permits, of all that both were asked.
 	Refuses []string `json:"refuses,omitempty"`
-	// Unshown says what this control may permit although the baseline's refuses it: no request shows it.
+	// Unshown says what this control may permit although it must refuse it, or the baseline's does: no request shows it.
 	Unshown []string `json:"unshown,omitempty"`
 	// Alters are the requests of which this control makes another object than the baseline's, of all that both were asked.
 	Alters  []Alteration `json:"alters,omitempty"`

@@ -70,7 +70,7 @@ func (t *Treatment) PermitsMore() string {
 	return t.otherwise(t.Permits, "permitted", "refuses")
 }
 
-// NotShown says what a treatment may permit although its baseline refuses it; empty: nothing.
+// NotShown says what a treatment may permit although it, or its baseline, refuses it; empty: nothing.
 func (t *Treatment) NotShown() string {
 	if len(t.Unshown) == 0 {
 		return ""

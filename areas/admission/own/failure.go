@@ -2,7 +2,10 @@ package own
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
 
 	"tare/areas/admission/mechanism"
 )
@@ -69,3 +72,32 @@ func (p *Policy) FailsOpen() bool {
 
 // failedRule matches what Kyverno says of a rule that could not be evaluated.
 var failedRule = regexp.MustCompile(`^\s+\S+: ['"]?failed to `)
+
+// Denies reports whether a policy in force is to deny what it objects to, and not only to report it, or to change
+// objects.
+func (f *InForce) Denies(p *Policy) bool {
+	if p.Mutates() && p.Words(f.Scope) == nil {
+		return false
+	}
+	if p.engine == nil {
+		return slices.ContainsFunc(f.bindings, func(b Binding) bool {
+			return b.binds(p) && slices.Contains(b.Spec.ValidationActions, admission.Deny)
+		})
+	}
+	spec, _ := p.engine.Object["spec"].(tree)
+	switch k := p.engine.GroupVersionKind(); {
+	case isConstraint(k):
+		action, _ := spec["enforcementAction"].(string)
+		return action == "" || action == "deny" || action == "scoped"
+	case k.Group == celGroup:
+		actions := words(spec["validationActions"])
+		validates := !p.Mutates() && !isGeneratingPolicy(p.engine)
+		return validates && (len(actions) == 0 || slices.Contains(actions, "Deny"))
+	}
+	denies := false
+	inside(spec, func(key string, value any) {
+		action, _ := value.(string)
+		denies = denies || strings.HasSuffix(strings.ToLower(key), "action") && strings.EqualFold(action, "enforce")
+	})
+	return denies
+}
