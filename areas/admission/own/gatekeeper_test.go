@@ -95,6 +95,15 @@ func TestConstraintsAreChecked(t *testing.T) {
 				constraintOf("a", "{}"),
 			"ConstraintTemplate other defines Ban, as that at ",
 		},
+		"a name in two kinds": {
+			banTemplate + "---\n" + strings.NewReplacer("name: ban", "name: other", "kind: Ban", "kind: Other").
+				Replace(banTemplate) + "---\n" + constraintOf("a", "{}") + "---\n" +
+				strings.Replace(constraintOf("a", "{}"), "kind: Ban", "kind: Other", 1),
+			"a.yaml:16: Other a has the name of Ban a at ",
+		},
+		"a name twice": {
+			banTemplate + "---\n" + constraintOf("a", "{}") + "---\n" + constraintOf("a", "{}"), "a.yaml:11: Ban a stands at ",
+		},
 		"no name": {banTemplate + "---\n" + constraintOf("''", "{}"), "Ban without a metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -134,8 +134,9 @@ func TestKyvernoPoliciesWithOneName(t *testing.T) {
 	_, err := Read(written(t, map[string]string{
 		"a.yaml": clusterPolicy, "b.yaml": strings.ReplaceAll(validatingPolicy, "name: cel", "name: patterns"),
 	}), false)
-	if err == nil || !strings.Contains(err.Error(), "b.yaml:1: ValidatingPolicy patterns stands at ") {
-		t.Errorf("%v, want that the name is there already", err)
+	const want = "b.yaml:1: ValidatingPolicy patterns has the name of ClusterPolicy patterns at "
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 	_, err = Read(written(t, map[string]string{"a.yaml": validatingPolicy + "  matchConstraints: [\n"}), false)
 	if err == nil || !strings.Contains(err.Error(), "a.yaml:") {

@@ -93,7 +93,10 @@ func TestMutatingPoliciesAreRefused(t *testing.T) {
 			policy("p", isTrue) + "---\n" + binding + "---\n" + changingBinding,
 			`MutatingAdmissionPolicyBinding b binds MutatingAdmissionPolicy "m", which the bundle does not hold`,
 		},
-		"one name":         {changing + "---\n" + policy("m", isTrue), "ValidatingAdmissionPolicy m stands at "},
+		"one name": {
+			changing + "---\n" + policy("m", isTrue),
+			"ValidatingAdmissionPolicy m has the name of MutatingAdmissionPolicy m at ",
+		},
 		"an unknown field": {strings.ReplaceAll(changing, "mutations:", "mutation:"), `unknown field "spec.mutation"`},
 		"a misspelt type": {
 			strings.ReplaceAll(changing, "Object{metadata", "Objekt{metadata"), "a.yaml:11:47: undeclared reference to 'Objekt'",

@@ -81,6 +81,14 @@ func (p *Policy) kind() string {
 	return policyKind
 }
 
+// namespace is that in which the policy stands; empty: in none.
+func (p *Policy) namespace() string {
+	if p.engine != nil {
+		return p.engine.GetNamespace()
+	}
+	return ""
+}
+
 // A Binding is one binding and where it stands.
 type Binding struct {
 	admission.ValidatingAdmissionPolicyBinding
@@ -117,7 +125,7 @@ func Read(from string, network bool) (*Set, error) {
 	if err := eachLink(from, func(o object) error { return s.take(o, nil) }); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(s.Policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(s.Policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.Bindings, func(a, b Binding) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.kind(), b.kind()))
 	})
@@ -466,9 +474,15 @@ func (s *Set) check(from string) error {
 		return fmt.Errorf("%s %w", from, ErrNone)
 	}
 	for i := range s.Policies[1:] {
-		if a, b := &s.Policies[i], &s.Policies[i+1]; a.Name == b.Name {
-			return b.at.errorf("%s %s stands at %s already, as a %s: remove one, or name a kustomization.yaml that lists the "+
-				"files that are meant", b.kind(), b.Name, a.at.place(), a.kind())
+		switch a, b := &s.Policies[i], &s.Policies[i+1]; {
+		case a.Name != b.Name:
+		case a.kind() == b.kind() && a.namespace() == b.namespace():
+			return b.at.errorf("%s %s stands at %s already: remove one, or name a kustomization.yaml that lists the files "+
+				"that are meant", b.kind(), b.Name, a.at.place())
+		default:
+			return b.at.errorf("%s %s has the name of %s %s at %s: Kubernetes allows that, but denials and counts give the "+
+				"name alone, so that tare could not tell the two apart: rename one, or name a kustomization.yaml that lists "+
+				"one of them", b.kind(), b.Name, a.kind(), a.Name, a.at.place())
 		}
 	}
 	if err := s.checkTemplates(); err != nil {
