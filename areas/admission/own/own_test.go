@@ -1,6 +1,7 @@
 package own
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -410,7 +411,7 @@ func TestCatalogueIsAboutWhatPoliciesSee(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]string{}
+	seen, images := map[string]string{}, map[string]string{}
 	for _, r := range all {
 		if r.Kind != "Pod" || r.Path("n") != "/api/v1/namespaces/n/pods" {
 			t.Errorf("%s: a %s at %s", r.Name, r.Kind, r.Path("n"))
@@ -419,6 +420,37 @@ func TestCatalogueIsAboutWhatPoliciesSee(t *testing.T) {
 			t.Errorf("%q is %q", r.Name, other)
 		}
 		seen[string(r.Body)] = r.Name
+		var of tree
+		if err := json.Unmarshal(r.Body, &of); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range below(of, "spec")["containers"].([]any) {
+			text, _ := c.(tree)["image"].(string)
+			images[strings.TrimPrefix(r.Name, "pod ")] = text
+		}
+	}
+	// One thing is changed in each, so that a policy about registries does not hide one about tags.
+	for name, want := range map[string]string{
+		plainPod: "registry.k8s.io/pause:3.10", "of the tag latest": "registry.k8s.io/pause:latest",
+		"without a tag": "registry.k8s.io/pause", "of an unknown registry": "registry.odd.example/pause:3.10",
+		"of Docker's registry": "docker.io/pause:3.10", "without a registry": "pause:3.10",
+		"of an unknown repository": "registry.k8s.io/odd:3.10",
+		"of a digest":              "registry.k8s.io/pause@sha256:" + strings.Repeat("0", 64),
+		"of the tag latest that pulls if it is absent": "registry.k8s.io/pause:latest",
+		"with a bare second container":                 "registry.k8s.io/pause:3.10",
+		"with a bare init container":                   "registry.k8s.io/pause:3.10",
+	} {
+		if images[name] != want {
+			t.Errorf("a pod %s has the image %q, want %q", name, images[name], want)
+		}
+	}
+	for text, want := range map[string]image{
+		"localhost:5000/a/b:1@sha256:0": {"localhost:5000/", "a/b", ":1@sha256:0"}, "a/b": {"", "a/b", ""},
+		"localhost/a": {"localhost/", "a", ""}, "a:1": {"", "a", ":1"}, "": {},
+	} {
+		if got := imageOf(text); got != want || got.String() != text {
+			t.Errorf("%s is %+v, want %+v", text, got, want)
+		}
 	}
 	if len(all) < 50 {
 		t.Errorf("%d requests", len(all))

@@ -1,6 +1,32 @@
 package own
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
+
+// An image is a reference to one: a registry, a repository there, and a tag or a digest, each with what parts it from
+// the rest. What a reference lacks is empty.
+type image struct{ registry, repository, version string }
+
+// imageOf reads a reference.
+func imageOf(reference string) (i image) {
+	name, digest, found := strings.Cut(reference, "@")
+	if found {
+		i.version = "@" + digest
+	}
+	if at := strings.LastIndexByte(name, ':'); at > strings.LastIndexByte(name, '/') {
+		name, i.version = name[:at], name[at:]+i.version
+	}
+	i.repository = name
+	if first, rest, found := strings.Cut(name, "/"); found && (strings.ContainsAny(first, ".:") || first == "localhost") {
+		i.registry, i.repository = first+"/", rest
+	}
+	return i
+}
+
+// String is the reference.
+func (i image) String() string { return i.registry + i.repository + i.version }
 
 // A podChange makes a pod one that some policies deny.
 type podChange struct {
@@ -50,6 +76,24 @@ func podChanges() []podChange {
 			below(pod, "spec")["volumes"] = []any{source}
 			inside(set([]any{tree{"name": "odd", "mountPath": "/odd"}}, "volumeMounts"))(pod)
 		}
+	}
+	reference := func(do func(i *image)) func(tree) {
+		return inside(func(c tree) {
+			text, _ := c["image"].(string)
+			i := imageOf(text)
+			do(&i)
+			c["image"] = i.String()
+		})
+	}
+	latest := reference(func(i *image) { i.version = ":latest" })
+	another := func(pod tree, with tree) []any { // container of the first one's image
+		list, _ := below(pod, "spec")["containers"].([]any)
+		with["name"] = "odd"
+		if len(list) > 0 {
+			first, _ := list[0].(tree)
+			with["image"] = first["image"]
+		}
+		return []any{with}
 	}
 	env := func(value tree) func(tree) { return field([]any{value}, "env") }
 	security := func(value any, name string) func(tree) { return field(value, "securityContext", name) }
@@ -131,11 +175,13 @@ func podChanges() []podChange {
 			"secretKeyRef": tree{"name": "odd", "key": "odd"},
 		}})},
 		{"with a password in its environment", env(tree{"name": "aws_secret_access_key", "value": "odd-password"})},
-		{"of the tag latest", field("docker.io/library/odd:latest", "image")},
-		{"without a tag", field("odd", "image")},
-		{"of an unknown registry", field("registry.odd.example/odd:1.0", "image")},
-		{"of a digest", field("odd.example/odd@sha256:"+
-			"0000000000000000000000000000000000000000000000000000000000000000", "image")},
+		{"of the tag latest", latest},
+		{"without a tag", reference(func(i *image) { i.version = "" })},
+		{"of an unknown registry", reference(func(i *image) { i.registry = "registry.odd.example/" })},
+		{"of Docker's registry", reference(func(i *image) { i.registry = "docker.io/" })},
+		{"without a registry", reference(func(i *image) { i.registry = "" })},
+		{"of an unknown repository", reference(func(i *image) { i.repository = "odd" })},
+		{"of a digest", reference(func(i *image) { i.version = "@sha256:" + strings.Repeat("0", 64) })},
 		{"that never pulls", field("Never", "imagePullPolicy")},
 		{"that pulls if its image is absent", field("IfNotPresent", "imagePullPolicy")},
 		{"that always pulls", field("Always", "imagePullPolicy")},
@@ -173,7 +219,7 @@ func podChanges() []podChange {
 		{"with sudo", field([]any{"sudo", "true"}, "command")},
 		{"with a variable twice", field([]any{tree{"name": "X", "value": "1"}, tree{"name": "X", "value": "2"}}, "env")},
 		{"of the tag latest that pulls if it is absent", func(p tree) {
-			field("odd:latest", "image")(p)
+			latest(p)
 			field("IfNotPresent", "imagePullPolicy")(p)
 		}},
 		{"with a user's credentials", volume(tree{"hostPath": tree{"path": "/root/.aws/credentials"}})},
@@ -196,16 +242,16 @@ func podChanges() []podChange {
 		{"that ends without grace", set(int64(0), "spec", "terminationGracePeriodSeconds")},
 		{"that is not restarted", set("Never", "spec", "restartPolicy")},
 		{"with a privileged init container", func(p tree) {
-			below(p, "spec")["initContainers"] = []any{tree{
-				"name": "odd", "image": "odd:latest", "securityContext": tree{"privileged": true, "runAsUser": int64(0)},
-			}}
+			below(p, "spec")["initContainers"] = another(p, tree{
+				"securityContext": tree{"privileged": true, "runAsUser": int64(0)},
+			})
 		}},
 		{"with a bare init container", func(p tree) {
-			below(p, "spec")["initContainers"] = []any{tree{"name": "odd", "image": "odd"}}
+			below(p, "spec")["initContainers"] = another(p, tree{})
 		}},
 		{"with a bare second container", func(p tree) {
 			list, _ := below(p, "spec")["containers"].([]any)
-			below(p, "spec")["containers"] = append(slices.Clip(list), tree{"name": "odd", "image": "odd"})
+			below(p, "spec")["containers"] = append(slices.Clip(list), another(p, tree{})...)
 		}},
 		{"with a runtime class", set("odd", "spec", "runtimeClassName")},
 		{"with another DNS", func(p tree) {
