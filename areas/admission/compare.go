@@ -16,11 +16,15 @@ import (
 func comparePolicies(bundles []string) (area.Composed, bool, error) {
 	none := 0
 	for _, at := range bundles {
-		switch _, err := own.Read(at, true); {
+		set, err := own.Read(at, true)
+		if err == nil {
+			err = set.Compile()
+		}
+		switch {
 		case errors.Is(err, own.ErrNone):
 			none++
 		case err != nil:
-			return area.Composed{}, true, err
+			return area.Composed{}, true, area.Usage("%w", err)
 		}
 	}
 	if none == len(bundles) {

@@ -219,7 +219,7 @@ func (a *app) parseAddress(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "":
-		if how := a.policies(address, false); how != nil {
+		if how := a.policies(address); how != nil {
 			return nil, how
 		}
 		return nil, usage("this is not a URL with a host; write one such as http://127.0.0.1:8080")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -55,7 +56,7 @@ func (a *app) read(file string) (source, error) {
 	if file != "-" {
 		text, err := kit.ReadText(file, maxSource)
 		if err != nil || isObject.Match(text) {
-			if how := a.policies(file, err == nil); how != nil {
+			if how := a.policies(file); how != nil {
 				return source{}, how
 			}
 		}
@@ -77,9 +78,13 @@ func (a *app) read(file string) (source, error) {
 // isObject matches the text of what is an object of an API's, and no experiment.
 var isObject = regexp.MustCompile(`(?m)^(?:\{\s*"|["']?)apiVersion\b`)
 
-// policies says how policies are measured that stand where an experiment or a server is asked for, and where they are
-// read, what is wrong with them; nil: there are none.
-func (a *app) policies(at string, read bool) error {
+// policies says how policies are measured that stand where an experiment or a server is asked for, and what is wrong
+// with them; nil: there are none.
+func (a *app) policies(at string) error {
+	text, err := kit.ReadText(at, maxSource)
+	there := isObject.Match(text) || errors.Is(err, kit.ErrFolder)
+	command := "tare compare --policies " + shell.Line([]string{at})
+	var wrong error
 	for _, ar := range a.Areas {
 		compose := ar.Parts().ComparePolicies
 		if compose == nil {
@@ -87,13 +92,13 @@ func (a *app) policies(at string, read bool) error {
 		}
 		switch _, ok, err := compose([]string{at}); {
 		case ok && err == nil:
-			return usage("%s holds policies, and is no experiment file or server; measure them by: tare compare --policies %s",
-				at, shell.Line([]string{at}))
-		case ok && read:
-			return usage("%w", err)
+			return usage("%s holds policies, and is no experiment file or server; measure them by: %s", at, command)
+		case ok && there && wrong == nil:
+			wrong = usage("%w\n%s is no experiment file or server; mend this, and measure its policies by: %s", err, at,
+				command)
 		}
 	}
-	return nil
+	return wrong
 }
 
 // value returns what the flags set a path to; empty: they do not.

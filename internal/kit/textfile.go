@@ -12,12 +12,18 @@ import (
 // regular file: a named pipe would be waited for.
 func OpenText(path string) (*os.File, error) { return regular(files.Given(path)) }
 
+// ErrFolder says that a folder stands where a file is wanted.
+var ErrFolder = errors.New("want a regular file, and this is a folder")
+
 // regular takes what has been opened, and refuses what is no regular file.
 func regular(f *os.File, err error) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+	switch info, err := f.Stat(); {
+	case err == nil && info.IsDir():
+		return nil, errors.Join(fmt.Errorf("%s: %w", f.Name(), ErrFolder), f.Close())
+	case err != nil || !info.Mode().IsRegular():
 		return nil, errors.Join(fmt.Errorf("%s: want a regular file", f.Name()), err, f.Close())
 	}
 	return f, nil
