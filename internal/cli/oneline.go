@@ -209,15 +209,37 @@ func (f *oneLineFlags) checkWithin() error {
 	return nil
 }
 
-// enoughTime refuses to begin a comparison that has to end before it could have a verdict.
+// enoughTime refuses to begin a comparison that has to end before it could have a verdict, and says what would do.
 func (f *oneLineFlags) enoughTime(e *config.Experiment) error {
 	if f.within == "" {
 		return nil
 	}
-	least := min(e.Blocks, analyze.FewestBlocks(leastGates(e, e.Scope())))
-	if takes := time.Duration(least) * blockTime(e, area.Program{}); takes > time.Duration(e.Load.MaxTime) {
-		return usage("--for %s is too short: a verdict needs %s, which take about %s; allow that, or shorten the trials: "+
-			"--set load.duration=…", f.within, unit.Count(least, "block"), unit.Duration(rounded(takes)))
+	least, within := min(e.Blocks, analyze.FewestBlocks(leastGates(e, e.Scope()))), time.Duration(e.Load.MaxTime)
+	takes := time.Duration(least) * blockTime(e, area.Program{})
+	if takes <= within {
+		return nil
 	}
-	return nil
+	enough, or := (takes + time.Second - 1).Truncate(time.Second), ""
+	if d := shorterTrials(e, within/time.Duration(least)); d > 0 {
+		or = fmt.Sprintf(", or shorten the trials: --set load.duration=%s", unit.Duration(d))
+	}
+	return usage("--for %s is too short: a verdict needs %s, which take about %s; allow --for %s at least%s", f.within,
+		unit.Count(least, "block"), unit.Duration(rounded(takes)), unit.Duration(enough), or)
+}
+
+// shorterTrials is the longest of some durations of a trial with which a block fits into a time; 0: none of them.
+func shorterTrials(e *config.Experiment, within time.Duration) time.Duration {
+	shortest := time.Second // a trial of its own has to have some calls; turns have a rate that sees to that
+	if turns, _ := e.LayTurns(); turns != nil {
+		shortest = time.Second / 4
+	}
+	shorter := *e
+	shorter.Load.DefaultDuration = false
+	for d := 16 * shortest; d >= shortest; d /= 2 {
+		shorter.Load.Duration = unit.Duration(d)
+		if blockTime(&shorter, area.Program{}) <= within {
+			return d
+		}
+	}
+	return 0
 }
