@@ -28,11 +28,11 @@ const (
 
 // An asker makes single requests outside the load, as the measured caller.
 type asker struct {
-	client *http.Client
-	server string
-	limit  *ratelimit.Limiter // bounds the requests outside the load, as the file demands; nil: no bound
-	clock  clock.Clock
-	scrub  func(error) error
+	client  *http.Client
+	server  string
+	limit   *ratelimit.Limiter // bounds the requests outside the load, as the file demands; nil: no bound
+	clock   clock.Clock
+	cluster *cluster.Cluster // masks its credentials in what the server says
 }
 
 // newAsker makes an asker of a cluster with a rate limit; nil: none.
@@ -43,7 +43,7 @@ func newAsker(c *cluster.Cluster, limit *ratelimit.Limiter, by clock.Clock) (*as
 	if err != nil {
 		return nil, c.Scrub(err)
 	}
-	return &asker{client: client, server: c.Location().Server, limit: limit, clock: by, scrub: c.Scrub}, nil
+	return &asker{client: client, server: c.Location().Server, limit: limit, clock: by, cluster: c}, nil
 }
 
 // An answer is an answer of the API server.
@@ -69,13 +69,13 @@ func (a *asker) do(ctx context.Context, method, path, contentType string, body [
 	begin := a.clock.Now()
 	res, err := a.client.Do(r)
 	if err != nil {
-		return answer{}, a.scrub(fmt.Errorf("%s %s: %w", method, path, errors.Unwrap(err)))
+		return answer{}, a.cluster.Scrub(fmt.Errorf("%s %s: %w", method, path, errors.Unwrap(err)))
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
 	if err = errors.Join(err, res.Body.Close()); err != nil {
-		return answer{}, a.scrub(fmt.Errorf("%s %s: %w", method, path, err))
+		return answer{}, a.cluster.Scrub(fmt.Errorf("%s %s: %w", method, path, err))
 	}
-	return answer{res.StatusCode, text, a.clock.Now().Sub(begin)}, nil
+	return answer{res.StatusCode, a.cluster.Mask(text), a.clock.Now().Sub(begin)}, nil
 }
 
 // message returns the API server's message if the answer is a Status, and else the HTTP status.

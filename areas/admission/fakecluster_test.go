@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tare/areas/admission/cluster"
+	"tare/internal/clock"
 )
 
 // clusterToken is the bearer token of the kubeconfig that fakeCluster writes, which nothing may print.
@@ -92,5 +93,23 @@ func reviewAccess(t *testing.T, r *http.Request, lacks []string) map[string]any 
 	return map[string]any{
 		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
 		"status": map[string]any{"allowed": !lacking},
+	}
+}
+
+// TestAnswersThatRepeatTheCredential: nothing that is made of an answer has the credential which the server sends back.
+func TestAnswersThatRepeatTheCredential(t *testing.T) {
+	const path = "/api/v1/namespaces/n/pods"
+	keeper := fakeKeeper(t, map[string]apiAnswer{"POST " + path: {Status: http.StatusForbidden, Body: map[string]any{
+		"kind": "Status", "message": "gateway: Authorization Bearer " + clusterToken + " is not allowed",
+	}}})
+	p, err := newAsker(keeper, nil, clock.System{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	a, err := p.do(t.Context(), http.MethodPost, path, jsonType, nil)
+	if want := "gateway: Authorization Bearer ************ is not allowed"; err != nil || a.said() != want ||
+		a.message() != want {
+		t.Errorf("%s, %v; want %s", a.said(), err, want)
 	}
 }

@@ -66,7 +66,7 @@ func askedOf(t *testing.T, tg *target, bundle string, says ...string) *arm {
 		t.Fatal(err)
 	}
 	keeper := fakeKeeper(t, nil)
-	p.policies.keeper, p.asker = keeper, &asker{client: s.Client(), server: s.URL, clock: now, scrub: keeper.Scrub}
+	p.policies.keeper, p.asker = keeper, &asker{client: s.Client(), server: s.URL, clock: now, cluster: keeper}
 	f := &p.policies.finding
 	*f = finding{
 		requests: []own.Request{{Name: "pod with the host's processes", Kind: "Pod"}}, proof: map[string]int{},

@@ -14,7 +14,7 @@ import (
 // layers lists packages from the bottom up, without "internal/". A package imports only lower rows. "x/..." is x and
 // all below it.
 var layers = []string{
-	"clock files",
+	"clock files mask",
 	"ratelimit secretfile",
 	"area", // the contract: it is public, and imports nothing else of tare
 	"metric stat hist spelling shell unit chart term",

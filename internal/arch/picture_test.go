@@ -49,7 +49,7 @@ var boxes = []*box{
 	{title: "the contract", packages: "area", left: 20, right: 940, top: 600, bottom: 646, isContract: true},
 	{
 		title:    "basics",
-		packages: "clock stat hist unit chart term spelling shell jsonscan ratelimit secretfile files",
+		packages: "clock stat hist unit chart term spelling shell jsonscan ratelimit secretfile mask files",
 		left:     20, right: 940, top: 690, bottom: 736,
 	},
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/mask"
 )
 
 // maxReadyLine bounds the ready line, in bytes.
@@ -33,7 +35,7 @@ func (c *Child) fork() (<-chan readyLine, error) {
 	if err := files.open(); err != nil {
 		return nil, err
 	}
-	c.log.secrets = newSecretMask(c.spec.Secrets)
+	c.log.secrets = mask.Of(shortestSecret, c.spec.Secrets...)
 	if err := c.log.open(c.spec.LogFile); err != nil {
 		files.close()
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tare/internal/files"
+	"tare/internal/mask"
 )
 
 const (
@@ -27,7 +28,7 @@ type childLog struct {
 	path    string
 	file    *os.File
 	start   int64 // where this child's lines begin
-	secrets secretMask
+	secrets mask.Mask
 	mu      sync.Mutex // held while its lines are moved or masked
 }
 

@@ -236,7 +236,7 @@ func (c *Child) Status() string {
 func (c *Child) Tail() string { return c.log.tail() }
 
 // MaskSecrets masks, in place, the child's secrets in a text that it wrote.
-func (c *Child) MaskSecrets(said []byte) []byte { return c.log.secrets.apply(said) }
+func (c *Child) MaskSecrets(said []byte) []byte { return c.log.secrets.Fill(said) }
 
 // Stop sends SIGTERM to the child's process group, and SIGKILL after Spec.Grace or the end of ctx. It returns when the
 // child has been reaped; a child that has ended already is no error. Use Exited and Wait to notice an unexpected end.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"tare/internal/mask"
 )
 
 // mostWords bounds how much of a server's message an error quotes, in bytes.
@@ -59,7 +61,7 @@ func (g *guard) wrap(next http.RoundTripper) http.RoundTripper {
 // learn records a credential.
 func (g *guard) learn(authorization string) {
 	scheme, value, found := strings.Cut(authorization, " ")
-	if !found || len(value) < leastSecret {
+	if !found {
 		return
 	}
 	g.mu.Lock()
@@ -72,7 +74,7 @@ func (g *guard) learn(authorization string) {
 		return
 	}
 	if both, err := base64.StdEncoding.DecodeString(value); err == nil {
-		if _, password, ok := strings.Cut(string(both), ":"); ok && len(password) >= leastSecret {
+		if _, password, ok := strings.Cut(string(both), ":"); ok {
 			g.secrets = append(g.secrets, password)
 		}
 	}
@@ -91,15 +93,21 @@ func (c *Cluster) scrub(err error) error {
 // errors.As still see its causes.
 func (c *Cluster) Scrub(err error) error { return c.scrub(err) }
 
+// Mask overwrites, in place, the credentials that were sent in an answer.
+func (c *Cluster) Mask(answer []byte) []byte { return c.guard.mask().Fill(answer) }
+
 func (g *guard) scrub(words string) string {
-	if g != nil {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		for _, s := range g.secrets {
-			words = strings.ReplaceAll(words, s, "[credential]")
-		}
+	return clean(g.mask().Replace(words, "[credential]"))
+}
+
+// mask returns the mask of the credentials that were sent.
+func (g *guard) mask() mask.Mask {
+	if g == nil {
+		return nil
 	}
-	return clean(words)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return mask.Of(leastSecret, g.secrets...)
 }
 
 // clean removes control characters, and shortens the text.

@@ -3,13 +3,15 @@ package protocol
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"tare/areas/decision/model"
-	"tare/internal/kit"
+	"tare/internal/mask"
 )
 
 // maxQuote is how many characters of an answer's body a text may hold.
@@ -79,16 +81,7 @@ func (s *Session) redact(text string) string {
 	if s.Password != "" {
 		secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte(s.Username+":"+s.Password)))
 	}
-	for _, value := range s.Headers {
-		secrets = append(secrets, value)
-	}
-	for _, value := range s.Secrets {
-		secrets = append(secrets, value, kit.JSONText(value))
-	}
-	for _, secret := range secrets {
-		if len(secret) > 3 { // a shorter one would only make holes
-			text = strings.ReplaceAll(text, secret, "…")
-		}
-	}
-	return text
+	secrets = slices.AppendSeq(secrets, maps.Values(s.Headers))
+	secrets = slices.AppendSeq(secrets, maps.Values(s.Secrets))
+	return mask.Of(4, secrets...).Replace(text, "…") // a shorter one would only make holes
 }

@@ -46,3 +46,22 @@ func TestSecretsInRequests(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersThatRepeatSecrets are quoted without them: also where one secret begins with another, and where the server
+// escapes what it repeats in a way of its own.
+func TestAnswersThatRepeatSecrets(t *testing.T) {
+	s := &Session{
+		Token: "team-key", Username: "jane", Password: "pass/word",
+		Headers: map[string]string{"X-My-Key": "team-key-SECRETTAIL77qzz", "X-Odd": `p"w\secr<et>77`},
+	}
+	for answer, want := range map[string]string{
+		"token team-key, X-My-Key team-key-SECRETTAIL77qzz":           "token …, X-My-Key …",
+		`{"error": "no p\"w\\secr<et>77"}`:                            `{"error": "no …"}`,
+		`{"error": "no p\"w\\secr\u003cet\u003E77"}`:                  `{"error": "no …"}`,
+		`{"error": "no Basic amFuZTpwYXNzL3dvcmQ\u003d, pass\/word"}`: `{"error": "no Basic …, …"}`,
+	} {
+		if said := s.describe(500, NotJSON, model.None, "", []byte(answer)); !strings.HasSuffix(said, "it says: "+want) {
+			t.Errorf("%s, want it to end with %s", said, want)
+		}
+	}
+}
