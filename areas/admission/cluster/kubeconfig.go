@@ -129,8 +129,9 @@ func base(c *rest.Config) *rest.Config {
 	return c
 }
 
-// readContext reads a file and chooses a context of it. If the context's user is known to a program, it refuses a file
-// that another user owns: who writes the file decides which program tare starts.
+// readContext reads a file and chooses a context of it. If the context's user is known by a program or by other files,
+// it refuses a file that another user owns: who writes it decides which program tare starts, and what it takes to the
+// server that he names.
 func readContext(path, wanted string) (file *api.Config, name string, err error) {
 	if err := files.Ends(path, mostKubeconfig); err != nil { // a pipe could be read once only
 		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
@@ -147,13 +148,27 @@ func readContext(path, wanted string) (file *api.Config, name string, err error)
 		return nil, "", err
 	}
 	user := file.Contexts[name].AuthInfo
-	if x := file.AuthInfos[user]; x == nil || x.Exec == nil {
-		return file, name, nil
-	}
-	if err := secretfile.Owned(f); err != nil {
-		return nil, "", fmt.Errorf("user %q of %s has an exec plugin, which tare would start: %w", user, path, err)
+	if does := reachOf(file.AuthInfos[user]); does != "" {
+		if err := secretfile.Owned(f); err != nil {
+			return nil, "", fmt.Errorf("user %q of %s %s: %w", user, path, does, err)
+		}
 	}
 	return file, name, nil
+}
+
+// reachOf says what of this host tare would use for a user of a kubeconfig, beyond that file; "": nothing.
+func reachOf(user *api.AuthInfo) string {
+	switch {
+	case user == nil:
+		return ""
+	case user.Exec != nil:
+		return "has an exec plugin, which tare would start"
+	case user.TokenFile != "":
+		return "has a tokenFile, which tare would send to the server"
+	case user.ClientKey != "" || user.ClientCertificate != "":
+		return "has a file with a certificate or its key, as whose owner tare would appear at the server"
+	}
+	return ""
 }
 
 // readKubeconfig parses an open file. Its errors quote nothing of the file.

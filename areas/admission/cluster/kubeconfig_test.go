@@ -238,9 +238,9 @@ func TestFilesOfKubeconfigsThatOthersCanWrite(t *testing.T) {
 	}
 }
 
-// TestKubeconfigsOfOthersStartNoProgram: a kubeconfig that another user owns or can replace may name a server, but no
-// plugin.
-func TestKubeconfigsOfOthersStartNoProgram(t *testing.T) {
+// TestKubeconfigsOfOthersReachNothing: a kubeconfig that another user owns or can replace may name a server, but no
+// plugin, and no file that would be sent there.
+func TestKubeconfigsOfOthersReachNothing(t *testing.T) {
 	hosttest.NeedsRoot(t)
 	const other = 65534
 	for name, c := range map[string]struct {
@@ -255,12 +255,17 @@ func TestKubeconfigsOfOthersStartNoProgram(t *testing.T) {
 		"the user's who called sudo":  {pluginUser("counts"), other, other, "65534", ""},
 		"neither root's nor caller's": {pluginUser("counts"), other, other, "65533", "belongs to another user (uid 65534)"},
 		"another user's, no plugin":   {"token: " + token, other, other, "", ""},
+		"a token file":                {"tokenFile: token", 0, 0, "", ""},
+		"of another user's":           {"tokenFile: token", other, 0, "", "has a tokenFile, which tare would send"},
+		"in another's folder":         {"tokenFile: token", 0, other, "", "who can replace the file"},
+		"another's, with a key":       {"client-certificate: c, client-key: k", other, 0, "", "a certificate or its key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("SUDO_UID", c.sudo)
 			path := write(t, kubeconfig("https://one.example", nil, c.user))
 			dir := filepath.Dir(path)
 			writePlugins(t, dir, nil, nil)
+			writeFile(t, dir, "token", []byte(token), 0o600)
 			if err := errors.Join(os.Chown(path, c.file, c.file), os.Chown(dir, c.folder, c.folder)); err != nil {
 				t.Fatal(err)
 			}
