@@ -49,7 +49,8 @@ func partsOf(kind engine.Kind, at string) (out []part, err error) {
 	return out, err
 }
 
-// cedarParts are the policies, without their annotations, and the entities. All lists of entities are sets.
+// cedarParts are the policies, without their annotations, the entities, and the schema, which says of what types the
+// values of a request are. All lists of entities are sets.
 func cedarParts(at string) (out []part, err error) {
 	set, err := cedarset.Read(at)
 	if err != nil {
@@ -69,7 +70,7 @@ func cedarParts(at string) (out []part, err error) {
 		}
 		out = append(out, part{id.String(), canonical(text, true)})
 	}
-	return out, nil
+	return append(out, part{"the schema", set.Schema()}), nil
 }
 
 // canonical is JSON with its fields in order and without some of them, and, where lists are sets, with those in order.

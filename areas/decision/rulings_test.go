@@ -72,6 +72,10 @@ func TestDifferences(t *testing.T) {
 	rego := func(text string) map[string]string {
 		return map[string]string{"p.rego": text, "data.json": managers}
 	}
+	typed := func(context string) map[string]string {
+		return map[string]string{"a.cedar": departments, "a.cedarschema": "entity user = {department: String};\nentity D;\n" +
+			"action read appliesTo { principal: [user], resource: [D], context: {" + context + "} };"}
+	}
 	store := func(from, to string) map[string]string {
 		return map[string]string{"store.fga.yaml": strings.Replace(shelves, from, to, 1)}
 	}
@@ -106,6 +110,14 @@ func TestDifferences(t *testing.T) {
 				{"uid": {"type": "U", "id": "b"}, "parents": [], "attrs": {}},
 				{"uid": {"type": "U", "id": "a"}, "parents": [], "attrs": {"s": [2, 1]}}]`},
 			`U::"b"`,
+		},
+		"cedar, a context without types": {
+			engine.Cedar, typed("from?: {ip: ipaddr}"), typed(""), "the schema",
+		},
+		"cedar, a schema more": {engine.Cedar, map[string]string{"a.cedar": departments}, typed(""), `Action::"read" the schema`},
+		"cedar, a schema laid out otherwise": {
+			engine.Cedar, typed("at: Long, from?: {ip: Set<{a: ipaddr}>}"),
+			typed("// who\nfrom?: {@doc(\"one\") ip: Set<{@doc(\"it\") a: ipaddr}>},\n\n@doc(\"when\") at: Long"), "",
 		},
 		"a store, laid out otherwise": {engine.OpenFGA, store("", ""), store(
 			"      define owner: [user]\n      define reader: [user, group#member with until] or owner\n",

@@ -68,13 +68,21 @@ func (f file) schema(size *int) (*resolved.Schema, error) {
 	return out, nil
 }
 
+// Schema is a text that two sets share if their schemas mean the same; without a schema it is empty.
+func (s *Set) Schema() string {
+	if s.schema == nil {
+		return ""
+	}
+	return meaning(s.schema)
+}
+
 // meaning is a text that two schemas share if they mean the same, whatever their form, order and annotations.
 func meaning(s *resolved.Schema) string {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.Entities)) {
 		is := s.Entities[name]
 		fmt.Fprintf(&out, "entity %s in %q %#v tags %#v\n", name, slices.Sorted(slices.Values(is.ParentTypes)),
-			attributes(is.Shape), is.Tags)
+			attributes(is.Shape), bare(is.Tags))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Enums)) {
 		fmt.Fprintf(&out, "enum %s %v\n", name, s.Enums[name].Values)
@@ -97,10 +105,25 @@ func meaning(s *resolved.Schema) string {
 	return out.String() + strings.Join(actions, "\n")
 }
 
-// attributes are those of a record, which may have none.
+// attributes are those of a record, which may have none, without annotations.
 func attributes(r resolved.RecordType) resolved.RecordType {
 	if len(r) == 0 {
 		return nil
 	}
-	return r
+	out := resolved.RecordType{}
+	for name, is := range r {
+		out[name] = resolved.Attribute{Type: bare(is.Type), Optional: is.Optional}
+	}
+	return out
+}
+
+// bare is a type without annotations of the attributes in it.
+func bare(t resolved.IsType) resolved.IsType {
+	switch t := t.(type) {
+	case resolved.RecordType:
+		return attributes(t)
+	case resolved.SetType:
+		return resolved.SetType{Element: bare(t.Element)}
+	}
+	return t
 }
