@@ -33,10 +33,12 @@ func partsOf(kind engine.Kind, at string) (out []part, err error) {
 	case engine.Cedar:
 		return cedarParts(at)
 	case engine.OPA:
+		tests := newRegoTests()
 		err = engine.EachOfOPA(at, func(name string, text []byte) error {
-			out = append(out, opaParts(name, text)...)
+			out = append(out, opaParts(name, text, tests)...)
 			return nil
 		})
+		out = append(out, tests.inForce()...)
 	case engine.OpenFGA:
 		return storeParts(at)
 	case engine.ATT, engine.AuthzForce:
@@ -112,12 +114,12 @@ func sortLists(v any) {
 	}
 }
 
-// opaParts are those of a file that OPA loads. Signatures and a revision decide nothing.
-func opaParts(name string, text []byte) []part {
+// opaParts are those of a file that OPA loads, but for tests. Signatures and a revision decide nothing.
+func opaParts(name string, text []byte, tests *regoTests) []part {
 	base := path.Base(name)
 	switch path.Ext(base) {
 	case ".rego":
-		return regoParts(name, string(text))
+		return regoParts(name, string(text), tests)
 	case ".yaml", ".yml":
 		if len(text) <= replica.MostYAML {
 			if as, err := replica.JSON(text); err == nil {

@@ -29,18 +29,21 @@ type statement struct {
 	says  strings.Builder
 }
 
-// regoParts are the rules of a file of Rego, each with the imports that it uses. The tests of a file of tests are left
-// out.
-func regoParts(file, text string) (out []part) {
+// regoParts are the rules of a file of Rego, each with the imports that it uses. The tests of a file of tests are added
+// to tests.
+func regoParts(file, text string, tests *regoTests) (out []part) {
 	if strings.Contains(text, `$"`) || strings.Contains(text, "$`") || len(text) > mostRego {
+		tests.unknown = true
 		return []part{{file, text}} // it has strings with expressions in them, or its words would fill the memory
 	}
 	all := regoStatements(text)
 	of, imports := "", map[string][]string{} // by the word that stands for what is imported; "": by none
+	in := regoFile{imported: map[string][]string{"data": nil}}
 	for _, s := range all {
 		switch s.words[0] {
 		case "package":
 			of = strings.Join(s.words[1:], "")
+			in.of = pathOf(append([]string{"."}, s.words[1:]...))
 		case "import":
 			name := s.words[len(s.words)-1]
 			if from := s.words[min(1, len(s.words)-1)]; from == "rego" || from == "future" {
@@ -49,12 +52,12 @@ func regoParts(file, text string) (out []part) {
 			if says := s.says.String(); !slices.Contains(imports[name], says) {
 				imports[name] = append(imports[name], says)
 			}
+			tests.imports(s.words, in.imported)
 		}
 	}
 	for _, s := range all {
 		head := s.words[0]
-		isTest := strings.HasSuffix(file, "_test.rego") && strings.HasPrefix(head, "test_")
-		if head == "package" || head == "import" || isTest {
+		if head == "package" || head == "import" {
 			continue
 		}
 		if head == "default" && len(s.words) > 1 {
@@ -66,8 +69,15 @@ func regoParts(file, text string) (out []part) {
 		}
 		slices.Sort(uses)
 		says := append(slices.Compact(uses), s.says.String())
-		out = append(out, part{of + "." + head, of + "\n" + strings.Join(says, "\n")})
+		one := part{of + "." + head, of + "\n" + strings.Join(says, "\n")}
+		if strings.HasSuffix(file, "_test.rego") && strings.HasPrefix(s.words[0], "test_") {
+			in.tests = append(in.tests, regoTest{one, head, s.says.String()})
+			continue
+		}
+		tests.reads(s.says.String(), in.imported)
+		out = append(out, one)
 	}
+	tests.files = append(tests.files, in)
 	return out
 }
 

@@ -69,6 +69,7 @@ func TestRulings(t *testing.T) {
 func TestDifferences(t *testing.T) {
 	const rules = salaries + "\nallow if {\n\tinput.user == data.boss; input.method in [\"GET\", \"PUT\"]\n} " +
 		"else := false\n"
+	const reads = "package a.b\nimport data.a.c\nallow if { c.d; data.roles[input.x]; data.a[_].deny }"
 	rego := func(text string) map[string]string {
 		return map[string]string{"p.rego": text, "data.json": managers}
 	}
@@ -102,6 +103,14 @@ func TestDifferences(t *testing.T) {
 		"rego, data": {engine.OPA, rego(rules), map[string]string{
 			"p.rego": rules, "data.json": `{"managers": {"bob": ["alice", "eve"]}}`,
 		}, "data.json"},
+		"rego, tests that rules do not read": {
+			engine.OPA, rego(reads),
+			map[string]string{
+				"p.rego":      reads,
+				"q_test.rego": "package a.b\ntest_it if test_too\ntest_too if data.a.b == 1 with data as {}", "data.json": managers,
+			},
+			"",
+		},
 		"cedar, entities": {
 			engine.Cedar,
 			map[string]string{"a.cedar": departments, "entities.json": `[
@@ -148,6 +157,24 @@ func TestDifferences(t *testing.T) {
 		before, e := partsOf(c.kind, was)
 		if got := strings.Join(differing(before, after), " "); err != nil || e != nil || got != c.want {
 			t.Errorf("%s: %q, %v, %v, want %q", name, got, err, e, c.want)
+		}
+	}
+	for _, by := range []string{
+		"test_it", "data.a.b.test_it", `data.a["b"]["test_it"]`, "import data.a.b.test_it as x\nallow if x", "data.a.b[input.x]",
+		`data["a"][input.x].test_it`, "import data.a.b\nallow if b[input.x[0]]", "walk(data, x)", "x := data.a.b", "data[_].b",
+		"data.a[input.x[`b`]][input.y]", `data.a.b["test\u005fit"]`, "import data.a as c\nallow if c[_][_]", "$\"{test_it}\"",
+		"test_other",
+	} {
+		of := func(test string) string {
+			return written(t, map[string]string{
+				"p.rego":      "package a.c\n" + strings.Replace("allow if "+by, "allow if import", "import", 1),
+				"q_test.rego": "package a.b\ntest_it if " + test + "\ntest_none if true\ntest_other if test_it",
+			})
+		}
+		was, err := partsOf(engine.OPA, of("input.user == 1"))
+		is, e := partsOf(engine.OPA, of("true"))
+		if got := strings.Join(differing(was, is), " "); err != nil || e != nil || got != "a.b.test_it" {
+			t.Errorf("a test that is read by %s: %q, %v, %v", by, got, err, e)
 		}
 	}
 	packed := archived(t, map[string]string{"p.rego": rules, "data.json": managers, ".signatures.json": "{}"})
