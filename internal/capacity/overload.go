@@ -279,8 +279,8 @@ func (d *dose) hanging() bool {
 // enough reports whether the interval is narrow enough, or that it was no overload, or that time is up.
 func (d *dose) enough(elapsed time.Duration) bool {
 	if elapsed >= 2*time.Second && !d.silent && d.took(elapsed/2) {
-		d.holds = true
-		return true
+		d.holds = d.rate < d.o.MaxRate || elapsed >= d.atTop(0)
+		return d.holds
 	}
 	now := d.s.Now()
 	d.t.Calls, d.t.Read = load.Calls(d.s.Calls(max(0, d.begun-5*time.Second))), now

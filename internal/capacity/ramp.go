@@ -28,7 +28,7 @@ func (r *session) ramp(rate float64) (goodput float64, err error) {
 		}
 		length := max(lasting(rate, least, calls), min(10*time.Second, 3*r.typical))
 		if summit {
-			length = 5 * time.Second
+			length = r.atTop(5 * time.Second)
 		}
 		step, broke, err := r.climb(rate, length)
 		if err != nil {

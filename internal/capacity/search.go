@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -158,9 +159,29 @@ func (r *session) between() float64 {
 	return math.Sqrt(r.took * r.tooMuch)
 }
 
-// top ends a search in which nothing broke.
+// top ends a search whose highest rate held.
 func (r *session) top(rate float64) {
-	r.stop(StopMaxRate, fmt.Sprintf("nothing broke up to %s/s", number(rate)))
+	reason := "nothing broke up to %s/s"
+	if r.broke() {
+		reason = "something broke at first, and then %s/s held for 12 s"
+	}
+	r.stop(StopMaxRate, fmt.Sprintf(reason, number(rate)))
+}
+
+// atTop is how long the highest rate must hold to end the search, where usual suffices if nothing has broken yet. Else
+// a limiter whose window has turned meanwhile would hold it for a moment.
+func (r *session) atTop(usual time.Duration) time.Duration {
+	if r.broke() {
+		return 12 * time.Second
+	}
+	return usual
+}
+
+// broke reports whether any rate broke so far.
+func (r *session) broke() bool {
+	return slices.ContainsFunc(r.t.Steps, func(s Step) bool {
+		return (s.Role == RoleRamp || confirms(s.Role)) && s.Passed != nil && !*s.Passed && !s.ClientLimited
+	})
 }
 
 // remaining is what is left of the time for the search.

@@ -63,7 +63,7 @@ type Stop string
 // The reasons to stop.
 const (
 	StopFound    Stop = "found"         // a capacity with its confirmations
-	StopMaxRate  Stop = "max-rate"      // nothing broke up to the highest rate allowed
+	StopMaxRate  Stop = "max-rate"      // the highest rate allowed held
 	StopClient   Stop = "client"        // the generator is the limit: nothing is known about the target above
 	StopNoAnswer Stop = "no-answer"     // the target answers no call at the lowest rate: nothing to measure
 	StopFailing  Stop = "failing"       // most calls fail at the lowest rate: nothing to measure
