@@ -15,6 +15,9 @@ var collapse = definition{
 	doubt:  (*features).doubtCollapse,
 }
 
+// falls is by how much goodput falls, as a share of its best, for a score of 1: 30 % is enough to name it.
+const falls = 0.6
+
 func (f *features) collapseScore() classScore {
 	errors := math.Max(0, f.share(f.failed+f.timed)-f.ErrorFloor)
 	turned := f.share(f.rejected) > 0.05
@@ -26,14 +29,36 @@ func (f *features) collapseScore() classScore {
 		return classScore{score: 1, evidence: fmt.Sprintf("no call could connect for %.0f %% of the time, where %s/s had "+
 			"been served before: the target was down", 100*f.away, rate(f.best))}
 	case f.late > 0 && f.slower < 3 && !f.newestFirst && (turned || errors < 0.05):
-		return classScore{score: f.fall / 0.6 * 0.4, against: "calls that are answered are answered as fast as ever"}
+		return classScore{score: f.fall / falls * 0.4, against: "calls that are answered are answered as fast as ever"}
 	}
 	return classScore{
-		score: f.fall / 0.6, // 30 % is enough
+		score: f.fall / falls,
 		evidence: fmt.Sprintf("goodput fell from %s/s to %s/s under load (answers took %.1f times as long, %.1f %% of the "+
 			"calls failed)", rate(f.best), rate(f.late), f.slower, 100*errors),
-		against: fmt.Sprintf("goodput held: %s/s at its best, %s/s at the end", rate(f.best), rate(f.late)),
+		against: f.goodputHeld(),
 	}
+}
+
+// goodputHeld says how little goodput fell; "" where what was confirmed shows that less was done under load: more was
+// held than was answered under overload, or a rate broke that is far below the best.
+func (f *features) goodputHeld() string {
+	const little = 0.05
+	best, names := min(f.best, f.window.Rate), wins*falls
+	switch {
+	case f.answeredLess(), f.Sharp.Failed > 0 && f.Sharp.Failed < (1-names)*best:
+		return ""
+	case f.fall < little:
+		return fmt.Sprintf("goodput held: %s/s at its best, %s/s at the end", rate(best), rate(f.late))
+	}
+	return fmt.Sprintf("goodput fell by %.0f %%, from %s/s in its best second to %s/s at the end, and %.0f %% would "+
+		"show it", 100*f.fall, rate(best), rate(f.late), 100*names)
+}
+
+// answeredLess reports whether clearly less was answered under overload than a rate that was held, and hardly anything
+// refused.
+func (f *features) answeredLess() bool {
+	held := f.Sharp.Held * (1 - f.ErrorFloor)
+	return f.late < 0.85*held && f.best > 0.9*held && f.share(f.rejected) < 0.05
 }
 
 // doubtCollapse says why a limiter may be what lets less pass: only answers that take longer and longer show that the

@@ -49,6 +49,34 @@ func TestFailureOfThrottledService(t *testing.T) {
 	}
 }
 
+// TestAgainstCollapse: how much goodput fell is said, and nothing speaks against a collapse where less was done under
+// load than was confirmed, or later.
+func TestAgainstCollapse(t *testing.T) {
+	for name, c := range map[string]struct {
+		best, late float64
+		sharp      Sharp
+		refused    int
+		want       string
+	}{
+		"held":                        {100, 98, Sharp{}, 0, "goodput held: 100/s at its best, 98/s at the end"},
+		"fell":                        {96, 76, Sharp{}, 0, "goodput fell by 21 %, from 96/s in its best second to 76/s at"},
+		"less than was offered":       {200, 125, Sharp{}, 0, "goodput held: 130/s at its best, 125/s at the end"},
+		"broke nearby":                {100, 98, Sharp{Held: 96, Failed: 102}, 0, "goodput held"},
+		"less than was held":          {96, 76, Sharp{Held: 96, Failed: 102}, 0, ""},
+		"calls were refused":          {96, 76, Sharp{Held: 96, Failed: 102}, 20, "goodput fell by 21 %"},
+		"broke far below its best":    {120, 111, Sharp{Held: 45, Failed: 53}, 0, ""},
+		"broke below what was served": {120, 111, Sharp{Failed: 53}, 0, ""},
+	} {
+		f := features{
+			Evidence: Evidence{Sharp: c.sharp}, window: Window{Rate: 130}, n: 100, rejected: c.refused,
+			best: c.best, late: c.late, fall: 1 - c.late/min(c.best, 130), slower: 5,
+		}
+		if got := f.collapseScore().against; !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q speaks against it, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestFailureByListenQueue: a listen queue that was read as full shows an accept queue that one rate only makes likely.
 func TestFailureByListenQueue(t *testing.T) {
 	e := scenes()[AcceptQueue]

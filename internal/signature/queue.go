@@ -11,7 +11,6 @@ var queue = definition{
 	traits: Traits{Waits: true, Served: true, Lossless: true, MaySave: true},
 	score:  (*features).queueScore,
 	doubt: func(f *features) string {
-		held := f.Sharp.Held * (1 - f.ErrorFloor)
 		// a rate just above one that was held had much less answered, and nothing refused: a queue would go on answering
 		if f.Sharp.Failed > 0 && f.Sharp.Failed < 1.3*f.Sharp.Held && f.Sharp.Goodput < 0.75*(1-f.ErrorFloor)*f.Sharp.Held &&
 			f.late < 0.75*f.Sharp.Held && f.share(f.rejected) < 0.05 {
@@ -19,8 +18,9 @@ var queue = definition{
 				rate(f.Sharp.Goodput))
 		}
 		// it has not become faster meanwhile
-		if f.late < 0.85*held && f.best > 0.9*held && f.share(f.rejected) < 0.05 {
-			return fmt.Sprintf("%s/s were held, and under overload only %s/s were answered", rate(held), rate(f.late))
+		if f.answeredLess() {
+			return fmt.Sprintf("%s/s were held, and under overload only %s/s were answered",
+				rate(f.Sharp.Held*(1-f.ErrorFloor)), rate(f.late))
 		}
 		return ""
 	},
