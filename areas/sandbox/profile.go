@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 
 	sec "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
@@ -172,7 +171,12 @@ type translation struct {
 	known   map[string]int
 	always  map[string]int
 	seen    map[string]bool // in allowed
+	least   int             // instructions that conditions need at least
 }
+
+// errTooLong refuses a profile whose filter no kernel loads.
+var errTooLong = fmt.Errorf("its filter would have more than %d instructions, which the kernel does not load",
+	unix.BPF_MAXINSNS)
 
 func (t *translation) entry(number int, e specs.LinuxSyscall) error {
 	act, err := action(e.Action, e.ErrnoRet)
@@ -189,13 +193,23 @@ func (t *translation) entry(number int, e specs.LinuxSyscall) error {
 	if len(e.Args) > 0 && len(when) == 0 {
 		return nil
 	}
-	group := sec.SyscallGroup{Action: act}
+	least := 0 // for each name: the quickest condition takes two loads and two jumps
+	for _, conditions := range when {
+		least += 4 * len(conditions)
+	}
+	group, named := sec.SyscallGroup{Action: act}, map[string]bool{}
 	for _, name := range e.Names {
 		_, native := t.known[name]
 		first, always := t.always[name]
+		if !native || always && first != number || named[name] {
+			continue
+		}
+		named[name] = true
 		switch {
-		case !native, always && first != number, slices.Contains(group.Names, name):
 		case len(when) > 0:
+			if t.least += least; t.least > unix.BPF_MAXINSNS {
+				return errTooLong
+			}
 			for _, conditions := range when {
 				group.NamesWithCondtions = append(group.NamesWithCondtions,
 					sec.NameWithConditions{Name: name, Conditions: conditions})

@@ -51,6 +51,13 @@ func TestDockersProfileAsAFile(t *testing.T) {
 	}
 }
 
+// conditional is a profile that refuses each of these calls if one of so many conditions holds.
+func conditional(names string, conditions int) string {
+	args := strings.Repeat(`,{"index":0,"value":3,"op":"SCMP_CMP_EQ"}`, conditions)[1:]
+	return `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":[` + names + `],"action":"SCMP_ACT_ERRNO","args":[` +
+		args + `]}]}`
+}
+
 // TestProfilesThatAreRefused: what cannot be translated as it is meant is refused with the place and the reason.
 func TestProfilesThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
@@ -68,6 +75,8 @@ func TestProfilesThatAreRefused(t *testing.T) {
 			`"args":[{"index":6,"value":3,"op":"SCMP_CMP_EQ"}]}]}`: "between 0 and 5",
 		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"name":"read","names":["write"],"action":"SCMP_ACT_ERRNO"}]}`: "both",
 		strings.Repeat(" ", mostProfile+1): "longer than",
+		conditional(`"read"`, 1025):        "syscalls[0]: its filter would have more than 4096 instructions",
+		conditional(`"read","write"`, 511): "compile the seccomp filter: its filter would have more than 4096 instructions",
 	} {
 		if _, err := readProfile(profileFile(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.100s: error %v, want %q", text, err, want)
@@ -129,6 +138,13 @@ func TestProfilesAreReadAsByLibseccomp(t *testing.T) {
 		{
 			"any of two on one argument", "ERRNO", []string{entry("read", "ALLOW", args(arg("0", "7", "EQ"),
 				arg("0", "8", "EQ")))}, "read", [6]uint64{8}, allow,
+		},
+		{
+			"one name many times", "ERRNO",
+			[]string{entry(strings.Repeat(`read","`, 999)+"read", "ALLOW", args(arg("0", "7", "EQ"), arg("0", "8", "EQ")))},
+			"read",
+			[6]uint64{8},
+			allow,
 		},
 		{
 			"all 64 bits", "ERRNO",

@@ -27,6 +27,9 @@ func compile(policy *sec.Policy) (filterCode, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile the seccomp filter: %w", err)
 	}
+	if len(instructions) > unix.BPF_MAXINSNS {
+		return nil, fmt.Errorf("compile the seccomp filter: %w", errTooLong)
+	}
 	last, ok := instructions[len(instructions)-1].(bpf.RetConstant)
 	if !ok {
 		return nil, errors.New("compile the seccomp filter: it does not end with its default action")
