@@ -28,7 +28,8 @@ func Given(path string) (*os.File, error) {
 }
 
 // Below opens, like Given, what is in a folder or below it, by its path there. It judges each link on the way, and
-// opens nothing that is git's own, such as the file in which a pipeline has its token.
+// opens nothing that is git's own, such as the file in which a pipeline has its token, and what is hidden, such as
+// .env, by its own name only.
 func Below(folder, name string) (*os.File, error) {
 	path := filepath.Join(folder, name)
 	if !filepath.IsLocal(name) {
@@ -44,10 +45,23 @@ func Below(folder, name string) (*os.File, error) {
 	top := w.path
 	w.rest = split(name)
 	f, err := w.open(path)
-	if reached, _ := filepath.Rel(top, w.path); err == nil && slices.Contains(split(reached), repository) {
-		return nil, errors.Join(fmt.Errorf("%s is git's own: no policy is there", path), f.Close())
+	if err != nil {
+		return f, err
 	}
-	return f, err
+	switch reached, _ := filepath.Rel(top, w.path); {
+	case slices.Contains(split(reached), repository):
+		return nil, errors.Join(fmt.Errorf("%s is git's own: no policy is there", path), f.Close())
+	case isHidden(reached) && !isHidden(name):
+		return nil, errors.Join(fmt.Errorf("%s is a link to what is hidden", path), f.Close())
+	}
+	return f, nil
+}
+
+// isHidden reports whether a name on a path begins with a dot. Those with two are of volumes of Kubernetes.
+func isHidden(path string) bool {
+	return slices.ContainsFunc(split(path), func(part string) bool {
+		return len(part) > 1 && part[0] == '.' && part[1] != '.'
+	})
 }
 
 // repository is what the top folder of one of git's has: a folder, or a file in a work tree or a submodule.

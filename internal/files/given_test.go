@@ -101,13 +101,17 @@ func TestGivenFolders(t *testing.T) {
 func TestBelow(t *testing.T) {
 	private, dir := t.TempDir(), t.TempDir()
 	must(t, os.MkdirAll(dir+"/v2/app", 0o700), os.Mkdir(dir+"/.git", 0o700), os.Symlink("v2", dir+"/now"),
-		os.Symlink(private, dir+"/out"), os.Symlink("../v2", dir+"/v2/up"), os.Symlink(".git", dir+"/its"))
+		os.Symlink(private, dir+"/out"), os.Symlink("../v2", dir+"/v2/up"), os.Symlink(".git", dir+"/its"),
+		os.Mkdir(dir+"/..data", 0o700), os.Symlink("..data/file", dir+"/mounted"), os.Symlink(".env", dir+"/env"))
 	put(t, private+"/file")
 	put(t, dir+"/v2/app/file")
 	put(t, dir+"/.git/file")
+	put(t, dir+"/.env")
+	put(t, dir+"/..data/file")
 	t.Chdir(dir)
 	for name, says := range map[string]string{
-		"v2/app/file": "", "now/app/file": "", ".": "",
+		"v2/app/file": "", "now/app/file": "", ".": "", ".env": "", "mounted": "",
+		"env":            "env is a link to what is hidden",
 		"out/file":       "out is a link out of its folder",
 		"v2/up/app/file": "v2/up is a link out of its folder",
 		".git/file":      ".git/file is git's own",

@@ -298,8 +298,11 @@ func (g *gathered) file(at, name string) error {
 	if g.Texts[path] != nil {
 		return nil
 	}
-	if _, isIn := within(at, path); !isIn {
+	switch local, isIn := within(at, path); {
+	case !isIn:
 		return fmt.Errorf("%s is outside of %s, and kustomize reads only files that are in it", path, at)
+	case bundle.Hidden(local): // such as the .env of whoever tries a stranger's kustomization
+		return fmt.Errorf("%s is hidden, and the record and reports would show what is in it: %s", path, buildIt)
 	}
 	inside, _ := within(g.top, path)
 	text, err := g.from.Read(g.top, inside)

@@ -201,6 +201,8 @@ func TestKustomizationsAreRefused(t *testing.T) {
 		"a folder behind a link": {"resources: [./lp/app]\nnamePrefix: a", "in/lp is a link out of its folder"},
 		"a file behind a link":   {"resources: [lp/app/p.yaml]\nnamePrefix: a", "in/lp is a link out of its folder"},
 		"git's own files":        {"configMapGenerator: [{name: c, files: [its/config]}]", "its/config is git's own"},
+		"what is hidden":         {"configMapGenerator: [{name: c, envs: [./.env]}]", "in/.env is hidden, and the record"},
+		"a link to it":           {"configMapGenerator: [{name: c, files: [a=env]}]", "in/env is a link to what is hidden"},
 		"a pipe":                 {"resources: [pipe]\nnamePrefix: a", "pipe: want a regular file"},
 		"nothing there":          {"resources: [p.yaml]\npatches: [{path: missing.yaml}]", "missing.yaml: no such file"},
 		"a generator":            {"generators: [p.yaml]", "it has generators, which tare does not carry out"},
@@ -225,6 +227,7 @@ func TestKustomizationsAreRefused(t *testing.T) {
 				"in/bomb.yaml":                policy("p", isTrue) + bomb,
 				"priv/app/kustomization.yaml": "resources: [p.yaml]", "priv/app/p.yaml": policy("p", isTrue),
 				"in/.git/config":               "token",
+				"in/.env":                      "KEY=token",
 				"in/twice0/kustomization.yaml": "resources: [p.yaml]", "in/twice0/p.yaml": policy("p", isTrue),
 			}
 			for i := range 10 {
@@ -235,7 +238,9 @@ func TestKustomizationsAreRefused(t *testing.T) {
 				}
 			}
 			dir := filepath.Join(written(t, content), "in")
-			for link, to := range map[string]string{"link.yaml": "../outside.yaml", "lp": "../priv", "its": ".git"} {
+			for link, to := range map[string]string{
+				"link.yaml": "../outside.yaml", "lp": "../priv", "its": ".git", "env": ".env",
+			} {
 				if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 					t.Fatal(err)
 				}
