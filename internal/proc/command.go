@@ -25,6 +25,8 @@ type Cmd struct {
 	// Memory bounds the memory of each process of the command's own, in bytes, before it can read Stdin; 0: nothing does.
 	// One that takes more is refused that, upon which a program in Go ends, and says so on Stderr.
 	Memory uint64
+	// Seconds bounds the processor time of each process of the command, also if this process has ended; 0: nothing does.
+	Seconds uint64
 
 	group group
 }
@@ -47,6 +49,8 @@ func (c *Cmd) Run() error {
 	bounded := make(chan struct{})
 	if c.Memory > 0 {
 		c.Env = append(c.Env, fmt.Sprintf("GOMEMLIMIT=%d", c.Memory/4*3)) // what is garbage is collected before
+	}
+	if c.Memory > 0 || c.Seconds > 0 {
 		c.Stdin = &after{c.Stdin, bounded}
 	}
 	if err := c.Start(); err != nil {
@@ -54,11 +58,10 @@ func (c *Cmd) Run() error {
 	}
 	c.group.follow(c.Process.Pid, fd)
 	defer c.group.close()
-	var unbounded error
-	if c.Memory > 0 {
-		if unbounded = boundMemory(c.Process.Pid, c.Memory); unbounded != nil {
-			_ = c.group.signal(syscall.SIGKILL) // it may have ended meanwhile
-		}
+	unbounded := errors.Join(bound(c.Process.Pid, unix.RLIMIT_DATA, c.Memory),
+		bound(c.Process.Pid, unix.RLIMIT_CPU, c.Seconds))
+	if unbounded != nil {
+		_ = c.group.signal(syscall.SIGKILL) // it may have ended meanwhile
 	}
 	close(bounded)
 	c.group.awaitLeader()
@@ -87,16 +90,19 @@ func (a *after) Read(p []byte) (int, error) {
 	return a.Reader.Read(p)
 }
 
-// boundMemory sets a process's limit of memory of its own, unless it has a lower one.
-func boundMemory(pid int, most uint64) error {
+// bound sets a limit of a process, unless it has a lower one or the limit is 0.
+func bound(pid, resource int, most uint64) error {
 	var limit unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &limit); err != nil {
-		return fmt.Errorf("read the limit of memory of process %d: %w", pid, err)
+	if most == 0 {
+		return nil
+	}
+	if err := unix.Prlimit(pid, resource, nil, &limit); err != nil {
+		return fmt.Errorf("read a limit of process %d: %w", pid, err)
 	}
 	limit.Cur = min(limit.Cur, most)
 	limit.Max = limit.Cur
-	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, &limit, nil); err != nil {
-		return fmt.Errorf("bound the memory of process %d: %w", pid, err)
+	if err := unix.Prlimit(pid, resource, &limit, nil); err != nil {
+		return fmt.Errorf("set a limit of process %d: %w", pid, err)
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"tare/internal/clock"
 )
 
@@ -133,10 +135,8 @@ func (c *Child) configure(config []byte) error {
 			return err
 		}
 	}
-	if c.spec.Memory > 0 {
-		if err := boundMemory(c.PID, c.spec.Memory); err != nil {
-			return c.exitOr(err)
-		}
+	if err := bound(c.PID, unix.RLIMIT_DATA, c.spec.Memory); err != nil {
+		return c.exitOr(err)
 	}
 	if c.spec.Born != nil {
 		if err := c.spec.Born(c.ID); err != nil {

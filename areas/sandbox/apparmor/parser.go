@@ -61,9 +61,10 @@ func flatten(ctx context.Context, s Source) (string, error) {
 	return string(out), err
 }
 
-// runParser runs apparmor_parser on a source without touching the kernel or a cache.
+// runParser runs apparmor_parser on a source without touching the kernel or a cache. It compiles in its own process:
+// one that it starts would not end with tare.
 func runParser(ctx context.Context, s Source, args ...string) (out []byte, warnings []string, err error) {
-	args = append([]string{"--skip-kernel-load", "--skip-cache"}, args...)
+	args = append([]string{"--skip-kernel-load", "--skip-cache", "--jobs=0"}, args...)
 	if _, err := os.Stat(filepath.Join(kernelDir, "features")); err != nil {
 		args = append(args, "--features-file", fallbackABI)
 	}

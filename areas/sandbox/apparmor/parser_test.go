@@ -2,16 +2,19 @@ package apparmor
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"tare/areas/sandbox/policy"
+	"tare/internal/proc"
 	"tare/rigs/hosttest"
 )
 
@@ -75,6 +78,34 @@ func TestCompileSaysWhatIsWrongAndWhere(t *testing.T) {
 	cancel()
 	if _, _, err := Compile(ctx, Source{"mine", "profile a { }"}, Enforce); err == nil {
 		t.Error("compiled after the end of the context")
+	}
+}
+
+// TestCompileIsOneProcess: a process that the parser started would go on after a kill −9 of tare.
+func TestCompileIsOneProcess(t *testing.T) {
+	needParser(t)
+	takesMinutes := "profile a {\n /**a" + strings.Repeat("?", 40) + " r,\n}\n"
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := Compile(ctx, Source{"mine", takesMinutes}, Enforce)
+		done <- err
+	}()
+	var all []int
+	for took := time.Duration(0); took < 200*time.Millisecond && len(done) == 0; {
+		var err error
+		if all, err = proc.Descendants(os.Getpid()); err != nil {
+			t.Fatal(err)
+		}
+		for _, pid := range all[1:] {
+			if cpu, err := proc.CPUOf(pid); err == nil {
+				took = max(took, cpu)
+			}
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) || len(all) != 2 {
+		t.Errorf("the processes %v compiled, want one besides %d; %v", all, os.Getpid(), err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -22,6 +23,8 @@ import (
 // Limits of a compilation.
 const (
 	within       = time.Minute
+	mostSeconds  = 60       // of processor time, also if tare has ended
+	mostMemory   = 1 << 30  // in bytes; a profile of a kilobyte can ask for more than any memory
 	mostOutput   = 16 << 20 // more than any policy of a distribution
 	mostMessages = 64 << 10
 )
@@ -53,7 +56,8 @@ func (c Compiler) Find() (string, error) {
 }
 
 // Run runs the program on a source that messages call name. It returns what the program wrote to standard output and
-// then to ResultFile, and its messages. It starts no shell and ends after a minute at the latest.
+// then to ResultFile, and its messages. It starts no shell, ends after a minute at the latest, and takes no more than
+// mostMemory.
 func (c Compiler) Run(ctx context.Context, name, source string, args ...string) (out []byte, messages []string,
 	err error,
 ) {
@@ -73,6 +77,7 @@ func (c Compiler) Run(ctx context.Context, name, source string, args ...string) 
 	cmd.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = files
+	cmd.Seconds, cmd.Memory = mostSeconds, mostMemory
 	stdout, stderr := limited{most: mostOutput}, limited{most: mostMessages}
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := c.explain(ctx, bounded, cmd.Run(), name, &stderr); err != nil {
@@ -95,6 +100,8 @@ func (c Compiler) explain(ctx, bounded context.Context, err error, name string, 
 		return fmt.Errorf("compile %s: %w", name, ctx.Err())
 	case bounded.Err() != nil:
 		return fmt.Errorf("compile %s: %s did not end within %s", name, c.Program, within)
+	case err != nil && noMemory.Match(stderr.kept.Bytes()):
+		return fmt.Errorf("compile %s: %s needs more than %d MiB of memory", name, c.Program, mostMemory>>20)
 	case err != nil && len(said) > 0:
 		return fmt.Errorf("compile %s: %s", name, strings.Join(said, "; "))
 	case err != nil:
@@ -102,6 +109,9 @@ func (c Compiler) explain(ctx, bounded context.Context, err error, name string, 
 	}
 	return nil
 }
+
+// noMemory is how programs in C and C++ say that they got no more memory.
+var noMemory = regexp.MustCompile(`(?i)bad_alloc|out of memory|memory (exhausted|allocation)|allocate memory`)
 
 // messages returns what the program said, a line each, with the source's name.
 func (c Compiler) messages(stderr, name string) []string {

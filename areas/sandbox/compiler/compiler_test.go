@@ -54,6 +54,17 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestRunBoundsTheProgram: the program has its limits soon after it has started, and is refused more memory.
+func TestRunBoundsTheProgram(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, _, err := script(t, `until [ "$(ulimit -t) $(ulimit -d)" = "60 1048576" ]; do :; done
+exec dd if=/dev/zero of=/dev/null count=1 bs=2G`).Run(ctx, "mine", "")
+	if err == nil || err.Error() != "compile mine: tare-test-compiler needs more than 1024 MiB of memory" {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestFindNamesThePackage(t *testing.T) {
 	_, _, err := Compiler{Program: "tare-test-absent", Package: "absent-tools"}.Run(t.Context(), "mine", "")
 	if err == nil || err.Error() != "tare-test-absent is not installed" {
