@@ -89,6 +89,12 @@ func (p *plan) judgeEngines(in *own.InForce) error {
 			if err := k.CheckVersion(p.engineVersion(k)); err != nil {
 				return fmt.Errorf("%s: %w", k.Name, err)
 			}
+			if k != engine.Kyverno {
+				continue
+			}
+			if err := in.MissingIn(p.engineVersion(k)); err != nil {
+				return fmt.Errorf("bundle: %w", err)
+			}
 		}
 	}
 	return nil

@@ -304,6 +304,7 @@ func TestEnginesAreChecked(t *testing.T) {
 	}{
 		"fine":              {Spec{Bundle: bundle, Kyverno: "1.18.2"}, "left aside, and not in these numbers: Deleting"},
 		"an old version":    {Spec{Bundle: bundle, Kyverno: "1.12.0"}, `kyverno: "1.12.0" is no version of Kyverno from 1.13.0 on`},
+		"a kind too new":    {Spec{Bundle: bundle, Kyverno: "1.13.6"}, "from 1.17 on: 1.13.6 would not know it"},
 		"an old Gatekeeper": {Spec{Bundle: "testdata/gatekeeper", Gatekeeper: "3.22.0"}, "is no version of Gatekeeper"},
 		"the other engine":  {Spec{Bundle: "testdata/gatekeeper", Kyverno: "1.19.1"}, "no policy of Kyverno's"},
 		"constraints":       {Spec{Bundle: "testdata/gatekeeper"}, ""},

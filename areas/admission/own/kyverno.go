@@ -2,6 +2,7 @@ package own
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -33,6 +34,32 @@ func isKyverno(k schema.GroupVersionKind) bool {
 		return slices.Contains([]string{vpol, namespacedVPol, mpol, namespacedMPol, gpol, namespacedGPol}, k.Kind)
 	}
 	return false
+}
+
+// sinceMinor says from which minor version of Kyverno on, after "1.", its definitions have a kind in CEL, and a version
+// of these.
+var sinceMinor = map[string]int{
+	vpol: 14, mpol: 15, gpol: 15, namespacedVPol: 16, namespacedMPol: 17, namespacedGPol: 17,
+	"v1beta1": 16, "v1": 17,
+}
+
+// MissingIn says why a version of Kyverno, such as 1.13.6, cannot take a policy in force; nil: none is known.
+func (f *InForce) MissingIn(kyverno string) error {
+	var minor int
+	if _, err := fmt.Sscanf(kyverno, "1.%d", &minor); err != nil {
+		return nil //nolint:nilerr // another version is not known
+	}
+	for _, p := range f.Policies {
+		if p.engine == nil || !IsCEL(p.engine) {
+			continue
+		}
+		k := p.engine.GroupVersionKind()
+		if since := max(sinceMinor[k.Kind], sinceMinor[k.Version]); since > minor {
+			return p.at.errorf("%s %s is of %s, which Kyverno has from 1.%d on: %s would not know it", k.Kind, p.Name,
+				k.GroupVersion(), since, kyverno)
+		}
+	}
+	return nil
 }
 
 // isMutatingPolicy reports whether a policy of Kyverno's in CEL is one that mutates.
