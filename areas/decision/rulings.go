@@ -23,14 +23,18 @@ func (t *target) Rulings(ctx context.Context) (map[string]area.Rulings, error) {
 	if i < 0 || len(compared) == 1 {
 		return nil, nil
 	}
-	base, out := compared[i], map[string]area.Rulings{}
-	was := base.rulings(ctx)
+	base, out, lists := compared[i], map[string]area.Rulings{}, map[*arm]map[string][]string{}
+	for _, p := range compared {
+		lists[p] = p.listed(ctx)
+	}
+	all := membersOf(lists)
+	was := append(base.rulings(ctx), base.listRulings(lists[base], all)...)
 	out[base.treatment.ID] = area.Rulings{Of: was}
 	for _, p := range compared {
 		if p == base {
 			continue
 		}
-		is := area.Rulings{Of: p.rulings(ctx)}
+		is := area.Rulings{Of: append(p.rulings(ctx), p.listRulings(lists[p], all)...)}
 		if slices.EqualFunc(was, is.Of, sameRuling) {
 			names, err := p.differences(&base.plan)
 			if err != nil {
@@ -43,6 +47,7 @@ func (t *target) Rulings(ctx context.Context) (map[string]area.Rulings, error) {
 		}
 		if !t.env.Trespasses {
 			p.expectGranted(was, is.Of)
+			p.expectListed(lists[base], lists[p])
 		}
 		out[p.treatment.ID] = is
 	}
@@ -78,6 +83,65 @@ func (p *arm) expectGranted(was, is []area.Ruling) {
 			!is[after].Undecided {
 			p.questions[i].Want = model.Permit
 			p.granted = true
+		}
+	}
+}
+
+// listed asks each question for a list once: what the lists hold, by the names of the questions. What is no list,
+// Verify explains.
+func (p *arm) listed(ctx context.Context) map[string][]string {
+	out := map[string][]string{}
+	for _, q := range p.questions {
+		if q.List == nil {
+			continue
+		}
+		if a, err := p.question(ctx, q); err == nil && a.Listed != nil {
+			out[q.Name] = a.Listed
+		}
+	}
+	return out
+}
+
+// membersOf are all members of the lists of several arms, by the names of the questions.
+func membersOf(lists map[*arm]map[string][]string) map[string][]string {
+	out := map[string][]string{}
+	for _, of := range lists {
+		for name, members := range of {
+			out[name] = slices.Concat(out[name], members)
+		}
+	}
+	for name, members := range out {
+		slices.Sort(members)
+		out[name] = slices.Compact(members)
+	}
+	return out
+}
+
+// listRulings are rulings about each member of any arm's list: it is permitted where the arm's own list holds it.
+func (p *arm) listRulings(lists, all map[string][]string) (out []area.Ruling) {
+	for _, q := range p.questions {
+		if q.List == nil {
+			continue
+		}
+		has, known := lists[q.Name]
+		for _, member := range all[q.Name] {
+			out = append(out, area.Ruling{
+				Request: q.Name + " with " + member, Refused: known && !slices.Contains(has, member), Undecided: !known,
+			})
+		}
+	}
+	return out
+}
+
+// expectListed expects of the arm's lists that they hold what they hold and the baseline's rightly do not.
+func (p *arm) expectListed(was, is map[string][]string) {
+	for i, q := range p.questions {
+		if q.List == nil {
+			continue
+		}
+		right := len(without(was[q.Name], q.List.Has))+len(without(q.List.Has, was[q.Name])) == 0
+		if has, known := is[q.Name]; right && known && len(without(q.List.Has, has)) == 0 {
+			p.questions[i].List = &model.List{Has: has}
 		}
 	}
 }

@@ -1,11 +1,16 @@
 package decision
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"tare/areas/decision/engine"
+	"tare/areas/decision/protocol"
 	"tare/internal/design"
 )
 
@@ -63,6 +68,76 @@ func TestRulings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestListRulings: what only the treatment's list holds, it permits and the baseline refuses; what it lacks is no
+// answer that is expected, and the sentence says which.
+func TestListRulings(t *testing.T) {
+	for list, c := range map[string]struct{ permits, refuses, wrong string }{
+		`["doc:a"]`:          {},
+		`["doc:b", "doc:a"]`: {permits: "x with doc:b"},
+		`[]`:                 {refuses: "x with doc:a", wrong: "the list lacks doc:a: see"},
+		`["doc:c"]`: {
+			permits: "x with doc:c", refuses: "x with doc:a",
+			wrong: "the list holds what does not belong into it: doc:c, and lacks doc:a: see",
+		},
+	} {
+		tg, j := opened(t, &Spec{
+			Adapter: "openfga", OpenFGA: &protocol.OpenFGA{Store: strings.Repeat("A", 26)}, Requests: []Request{
+				{Name: "no", Body: `{"tuple_key": {}}`, Expect: "deny"},
+				{Name: "x", Body: `{"type": "doc", "relation": "reader", "user": "user:ann"}`, Expect: "list", List: []string{"doc:a"}},
+			},
+		}, testEnv(t))
+		arms := []design.Treatment{
+			{ID: "main", Baseline: true, Levels: map[string]string{"url": startLists(t, `["doc:a"]`)}},
+			{ID: "pr", Levels: map[string]string{"url": startLists(t, list)}},
+		}
+		for _, tr := range arms {
+			if err := tg.Prepare(t.Context(), tr, j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := tg.Rulings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var permits, refuses []string
+		for i, was := range got["main"].Of {
+			switch is := got["pr"].Of[i]; {
+			case is.Request != was.Request:
+				t.Errorf("%s: %q is compared with %q", list, is.Request, was.Request)
+			case was.Refused && !is.Refused:
+				permits = append(permits, is.Request)
+			case is.Refused && !was.Refused:
+				refuses = append(refuses, is.Request)
+			}
+		}
+		if p, r := strings.Join(permits, ", "), strings.Join(refuses, ", "); p != c.permits || r != c.refuses {
+			t.Errorf("%s: permits %q and refuses %q, want %q and %q", list, p, r, c.permits, c.refuses)
+		}
+		if err := tg.Verify(t.Context(), arms[0]); err != nil {
+			t.Error(err)
+		}
+		if err := tg.Verify(t.Context(), arms[1]); (err != nil) != (c.wrong != "") ||
+			err != nil && !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%s: %v, want %q", list, err, c.wrong)
+		}
+	}
+}
+
+// startLists starts an OpenFGA that refuses each check, and always lists the same.
+func startLists(t *testing.T, list string) (url string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		answer := `{"allowed":false}`
+		if strings.HasSuffix(r.URL.Path, "list-objects") {
+			answer = `{"objects":` + list + `}`
+		}
+		fmt.Fprint(w, answer) //nolint:errcheck // the client sees it
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // TestDifferences: each engine's policies are compared rule by rule, without what makes no difference.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"tare/areas/decision/model"
 	"tare/areas/decision/protocol"
@@ -104,8 +105,7 @@ func (p *arm) canary(ctx context.Context, q model.Question) error {
 func explain(q model.Question, a protocol.Answer) string {
 	switch {
 	case q.List != nil && a.Status == http.StatusOK:
-		return fmt.Sprintf("the list is not the right one, of %d: see that the policies and their data are those that the "+
-			"experiment expects (%s)", len(q.List.Has), a.Text)
+		return wrongList(q, a)
 	case a.Decision == model.None:
 		return explainStatus(a)
 	case a.Decision == model.Indeterminate:
@@ -130,6 +130,30 @@ func explain(q model.Question, a protocol.Answer) string {
 	}
 	return fmt.Sprintf("the decision is %s, and %s was expected: if both are right, write expect: %s (%s)",
 		a.Decision, q.Want, a.Decision, a.Text)
+}
+
+// wrongList says in what a list is not the right one.
+func wrongList(q model.Question, a protocol.Answer) string {
+	const next = "see that the policies and their data are those that the experiment expects; or, if the list is right, " +
+		"mend what the request, or the test of the store, expects"
+	if a.Listed == nil {
+		return fmt.Sprintf("the list is not the right one, of %d: %s (%s)", len(q.List.Has), next, a.Text)
+	}
+	var says []string
+	for what, names := range map[string][]string{
+		"holds what does not belong into it: ": without(a.Listed, q.List.Has), "lacks ": without(q.List.Has, a.Listed),
+	} {
+		if len(names) > 0 {
+			says = append(says, what+some(names))
+		}
+	}
+	slices.Sort(says)
+	return fmt.Sprintf("the list %s: %s", strings.Join(says, ", and "), next)
+}
+
+// without are the members of one list that are not in another.
+func without(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return slices.Contains(other, name) })
 }
 
 // explainStatus returns the status of an answer without a decision, and what to do about it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tare/areas/decision/model"
@@ -56,5 +57,18 @@ func (s *Session) answer(status int, body []byte, c call) Answer {
 	if c.more != nil && (d != model.None || v == NoDecision) {
 		detail = c.more(body)
 	}
-	return Answer{Decision: d, Outcome: o, Status: status, Text: s.describe(status, v, d, detail, body)}
+	out := Answer{Decision: d, Outcome: o, Status: status, Text: s.describe(status, v, d, detail, body)}
+	if c.listed != nil && (v == Fine || v == ListHasMore || v == ListLacks) {
+		out.Listed = s.shownOf(c.listed(body))
+	}
+	return out
+}
+
+// shownOf are the names of a list that may be shown as they are; nil if not all may, or if there are too many.
+func (s *Session) shownOf(names []string) []string {
+	hidden := func(name string) bool { return quote(s.redact(name)) != name }
+	if len(names) > mostListed || slices.ContainsFunc(names, hidden) {
+		return nil
+	}
+	return names
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -77,7 +78,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("ask %s: %v", c.adapter, err)
 			continue
 		}
-		if want := (Answer{c.d, c.o, c.status, c.text}); a != want {
+		if want := (Answer{c.d, c.o, c.status, c.text, nil}); !reflect.DeepEqual(a, want) {
 			t.Errorf("%s, %d %s:\ngot  %+v\nwant %+v", c.adapter, c.status, c.body, a, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -67,7 +68,7 @@ func wantAllAnswers(t *testing.T, a Adapter, s *Session, set model.Set) {
 		got, err := a.Ask(t.Context(), s, q)
 		text := got.Text
 		got.Text = ""
-		if err != nil || got != want {
+		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("N=%d, %s of %s: %+v %s, %v", set.N, q.Name, q.Resource.ID, got, text, err)
 		}
 	}

@@ -58,6 +58,7 @@ func listOpenFGA(o OpenFGA, q model.Question) (call, error) {
 	r, err := posted("/stores/"+url.PathEscape(o.Store)+"/"+of, jsonMedia, q.Body, nil)
 	return call{
 		request: r, expect: fmt.Sprintf("200 with the right list, of %d", len(want)), judge: wantsList(of, want),
+		listed: func(body []byte) []string { return listed(body, of) },
 	}, err
 }
 
@@ -73,11 +74,7 @@ func wantsList(of string, want []string) judge {
 
 // readList compares the list that an answer holds with the right one. What stands twice in it counts once.
 func readList(body []byte, of string, want []string) Verdict {
-	member := "objects"
-	if of == listUsers {
-		member = "users"
-	}
-	raw, ok := jsonscan.Member(body, member)
+	raw, ok := jsonscan.Member(body, memberOf(of))
 	switch {
 	case !ok:
 		return malformed(body)
@@ -93,12 +90,7 @@ func readList(body []byte, of string, want []string) Verdict {
 		if !ok {
 			break
 		}
-		var name []byte
-		if of == listUsers {
-			name = readUser(buf[:0], element)
-		} else {
-			name = readObject(buf[:0], element)
-		}
+		name := readName(buf[:0], of, element)
 		if name == nil {
 			return NotJSON
 		}
@@ -120,6 +112,36 @@ func readList(body []byte, of string, want []string) Verdict {
 		return ListLacks
 	}
 	return Fine
+}
+
+// memberOf is the member of an answer that holds the list.
+func memberOf(of string) string {
+	if of == listUsers {
+		return "users"
+	}
+	return "objects"
+}
+
+// readName reads the name of an element of a list; nil: it has none.
+func readName(dst []byte, of string, element []byte) []byte {
+	if of == listUsers {
+		return readUser(dst, element)
+	}
+	return readObject(dst, element)
+}
+
+// listed are the names that a list holds which readList has read, sorted and each once.
+func listed(body []byte, of string) []string {
+	raw, _ := jsonscan.Member(body, memberOf(of))
+	list, out := jsonscan.Array(raw), []string{}
+	for {
+		_, element, ok := list.Next()
+		if !ok {
+			slices.Sort(out)
+			return slices.Compact(out)
+		}
+		out = append(out, string(readName(nil, of, element)))
+	}
 }
 
 // placeOf is where a name stands in a sorted list; −1: nowhere.

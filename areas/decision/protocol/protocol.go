@@ -18,6 +18,8 @@ type Answer struct {
 	// Text says in words what came, for people: "status 401: wrong credentials". It holds no secret, and at most 300
 	// characters of the body.
 	Text string
+	// Listed is what the list holds that came, sorted and each once; nil: none came, or one that may not be shown.
+	Listed []string
 }
 
 // Options are what the file says to an adapter.

@@ -79,8 +79,9 @@ type call struct {
 	request
 	expect string // which answer is good, in words
 	judge  judge
-	more   func(body []byte) string // what an answer says besides the decision; nil: nothing
-	weight int                      // in the mix; 0: 1
+	more   func(body []byte) string   // what an answer says besides the decision; nil: nothing
+	listed func(body []byte) []string // what the list of an answer holds; nil: it is about no list
+	weight int                        // in the mix; 0: 1
 	// numbered reports that load.CallMark in the body stands for the call's own number.
 	numbered bool
 }
