@@ -77,6 +77,12 @@ func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error
 		case kit.ProcessKind:
 			return kit.KillProcess(c)
 		case changePolicies:
+			if env.Limit == nil { // all changes of a run share its bound
+				var err error
+				if env.Limit, err = limitOf(c, env.Clock); err != nil {
+					return err
+				}
+			}
 			return undoPolicies(ctx, c, env)
 		}
 		return errors.New("this area makes no such change")

@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"tare/area"
 	"tare/areas/decision/protocol"
+	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/kit/oneshot"
+	"tare/internal/ratelimit"
 )
 
 // changePolicies is the kind of changes that are policies in a decision point that is not ours.
@@ -139,6 +142,7 @@ func (p *arm) policiesChange() (area.Change, error) {
 		Area: areaName, Kind: changePolicies, ID: fmt.Sprintf("policies-%d", p.index),
 		Data: map[string]string{
 			"url": p.spec.URL, "adapter": p.adapter.Name, "name": name, "target": string(section),
+			"max_rate": strconv.FormatFloat(p.env.Limit.Rate(), 'g', -1, 64),
 		},
 	}, nil
 }
@@ -172,5 +176,22 @@ func undoPolicies(ctx context.Context, c area.Change, env area.Env) error {
 	if err != nil {
 		return fmt.Errorf("reach %s to take %s out of it: %w", c.Data["url"], name, err)
 	}
+	session.Limit = env.Limit
 	return p.adapter.Unload(ctx, session, name)
+}
+
+// limitOf returns the bound of the run that made a change; nil: it had none, or its tare did not journal it.
+func limitOf(c area.Change, by clock.Clock) (*ratelimit.Limiter, error) {
+	text, isJournaled := c.Data["max_rate"]
+	if !isJournaled {
+		return nil, nil
+	}
+	rate, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(rate >= 0) {
+		return nil, fmt.Errorf("the journal: max_rate %q is no rate", text)
+	}
+	if by == nil {
+		by = clock.System{}
+	}
+	return ratelimit.New(by, rate), nil
 }

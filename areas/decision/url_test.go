@@ -138,13 +138,16 @@ func TestLoadPolicies(t *testing.T) {
 	noSecret(t, env.Dir, plantedSecret)
 }
 
-// TestUndoLoadedPolicies: undo after kill −9 reads the secrets again, may be repeated, and without the secret its error
-// says where the secret is expected.
+// TestUndoLoadedPolicies: undo after kill −9 reads the secrets again, may be repeated, keeps to the run's max_rate, and
+// without the secret its error says where the secret is expected.
 func TestUndoLoadedPolicies(t *testing.T) {
 	f := &fakeOPA{token: plantedSecret, modules: map[string]string{"theirs": "package theirs"}}
 	server := httptest.NewServer(f)
 	defer server.Close()
 	env := testEnv(t, "OPA_TOKEN", plantedSecret)
+	now := clock.NewFake(time.Unix(1, 0))
+	const rate = 2
+	env.Clock, env.Limit = now, ratelimit.New(now, rate)
 	o, err := Area{}.Open(t.Context(), opaSpec(server.URL), env)
 	if err != nil {
 		t.Fatal(err)
@@ -153,6 +156,7 @@ func TestUndoLoadedPolicies(t *testing.T) {
 	if err := o.Prepare(t.Context(), standard, j); err != nil {
 		t.Fatal(err)
 	}
+	env.Limit = nil
 	changes := j.Pending()
 	if err := (Area{}).Undo(t.Context(), changes, testEnv(t)); err == nil || !strings.Contains(err.Error(), "OPA_TOKEN") ||
 		len(f.loaded()) != 2 {
@@ -161,6 +165,17 @@ func TestUndoLoadedPolicies(t *testing.T) {
 	areatest.UndoTwice(t, Area{}, changes, env)
 	if got := f.loaded(); !slices.Equal(got, []string{"theirs"}) {
 		t.Errorf("after undo the decision point holds %v", got)
+	}
+	begin, many := now.Now(), slices.Repeat(changes, 9)
+	if err := (Area{}).Undo(t.Context(), many, env); err != nil {
+		t.Fatal(err)
+	}
+	if took, least := now.Now().Sub(begin), time.Duration(len(many)-1)*time.Second/rate; took < least {
+		t.Errorf("%d requests to undo took %v, want at least %v at %d/s", len(many), took, least, rate)
+	}
+	changes[0].Data["max_rate"] = "fast"
+	if err := (Area{}).Undo(t.Context(), changes, env); err == nil || !strings.Contains(err.Error(), `"fast" is no rate`) {
+		t.Errorf("of a journal with a wrong rate: %v", err)
 	}
 }
 

@@ -246,18 +246,25 @@ func TestOpenFGALoadInBatches(t *testing.T) {
 	}
 }
 
-// TestEndlessListOfStoresEnds: a server that never ends its list does not keep tare from ending.
+// TestEndlessListOfStoresEnds: a server that never ends its list, or lists the store ever again, keeps nobody from
+// ending.
 func TestEndlessListOfStoresEnds(t *testing.T) {
 	hosttest.SkipIfShort(t)
-	asked := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked++
-		_, _ = fmt.Fprintf(w, `{"stores": [], "continuation_token": "%d"}`, asked) // or the client is gone
-	}))
-	t.Cleanup(server.Close)
-	err := openFGA().Unload(t.Context(), sessionTo(t, server), "mine")
-	if err == nil || !strings.Contains(err.Error(), "remove the store mine yourself") || asked != mostPages {
-		t.Errorf("%v after %d pages", err, asked)
+	for name, stores := range map[string]string{
+		"pages":  "",
+		"stores": strings.Repeat(`{"id": "a", "name": "mine"},`, 2*mostRequests) + `{"id": "b", "name": "other"}`,
+	} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
+			_, _ = fmt.Fprintf(w, `{"stores": [%s], "continuation_token": "%d"}`, stores, asked) // or the client is gone
+			stores = ""
+		}))
+		err := openFGA().Unload(t.Context(), sessionTo(t, server), "mine")
+		server.Close()
+		if err == nil || !strings.Contains(err.Error(), "remove the store mine yourself") || asked != mostRequests {
+			t.Errorf("%s: %v after %d requests", name, err, asked)
+		}
 	}
 }
 

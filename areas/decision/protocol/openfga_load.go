@@ -61,9 +61,9 @@ func fillStore(ctx context.Context, s *Session, set model.Set, name string) (o O
 	return o, nil
 }
 
-// A server can go on listing stores for ever: unloading ends after so many pages, and after so long.
+// A server can go on listing stores for ever: unloading ends after so many requests, and after so long.
 const (
-	mostPages    = 10_000
+	mostRequests = 10_000
 	unloadWithin = 5 * time.Minute
 )
 
@@ -74,8 +74,20 @@ func unloadOpenFGA(ctx context.Context, s *Session, name string) error {
 	c := newAdmin(s)
 	defer c.conn.Close()
 	name = storeName(name)
+	left := mostRequests
+	call := func(method, path string, out any) (err error) {
+		if left--; left < 0 {
+			err = fmt.Errorf("that needs more than %d requests; remove the store %s yourself", mostRequests, name)
+		} else {
+			err = c.call(ctx, method, path, nil, out)
+		}
+		if err != nil {
+			return fmt.Errorf("take the policies out again: %w", err)
+		}
+		return nil
+	}
 	next := ""
-	for range mostPages {
+	for {
 		var page struct {
 			Stores []struct{ ID, Name string }
 			Next   string `json:"continuation_token"`
@@ -84,16 +96,16 @@ func unloadOpenFGA(ctx context.Context, s *Session, name string) error {
 		if next != "" {
 			query.Set("continuation_token", next)
 		}
-		if err := c.call(ctx, http.MethodGet, "/stores?"+query.Encode(), nil, &page); err != nil {
-			return fmt.Errorf("take the policies out again: %w", err)
+		if err := call(http.MethodGet, "/stores?"+query.Encode(), &page); err != nil {
+			return err
 		}
 		for _, store := range page.Stores {
 			// A server that is too old to know the query's name lists all stores.
 			if store.Name != name {
 				continue
 			}
-			if err := c.call(ctx, http.MethodDelete, "/stores/"+url.PathEscape(store.ID), nil, nil); err != nil {
-				return fmt.Errorf("take the policies out again: %w", err)
+			if err := call(http.MethodDelete, "/stores/"+url.PathEscape(store.ID), nil); err != nil {
+				return err
 			}
 		}
 		if page.Next == "" || page.Next == next {
@@ -101,8 +113,6 @@ func unloadOpenFGA(ctx context.Context, s *Session, name string) error {
 		}
 		next = page.Next
 	}
-	return fmt.Errorf("take the policies out again: GET /stores: the list has more than %d pages; remove the store %s "+
-		"yourself", mostPages, name)
 }
 
 // maxStoreName is how many characters the name of a store may have; at least 3.
