@@ -76,6 +76,13 @@ func TestSecretFilesThatOthersCanWriteAreRefused(t *testing.T) {
 				strings.Contains(err.Error(), "hunter2")):
 				t.Errorf("%q, %v; want %q", got, err, c.says)
 			}
+			says := "holds no certificate in PEM" // it is read
+			if c.says != "" {
+				says = "chmod go-w"
+			}
+			if _, err := (&TLS{CA: path}).Config("host", nil); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("as an authority: %v, want %q", err, says)
+			}
 		})
 	}
 }

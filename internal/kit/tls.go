@@ -9,6 +9,7 @@ import (
 
 	"tare/area"
 	"tare/internal/files"
+	"tare/internal/secretfile"
 )
 
 // TLS says whom to trust as a target behind https, and how tare proves who it is. The zero TLS trusts the host's
@@ -60,6 +61,9 @@ func (t *TLS) Config(host string, getenv func(name string) (string, bool)) (*tls
 		c.ServerName = t.ServerName
 	}
 	if t.CA != "" {
+		if err := secretfile.CheckAuthorities(t.CA); err != nil {
+			return nil, fmt.Errorf("tls.ca: %w", err)
+		}
 		pem, err := readPEM(t.CA)
 		if err != nil {
 			return nil, fmt.Errorf("read tls.ca: %w", err)

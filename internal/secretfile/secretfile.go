@@ -33,7 +33,7 @@ func Open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(guarded(f, path), awaitWritten(f, path)); err != nil {
+	if err := errors.Join(guarded(f, path, "600"), awaitWritten(f, path)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
@@ -71,17 +71,24 @@ func openRegular(path string) (f *os.File, ok bool) {
 
 // Check returns the error with which Open would refuse an existing file. It ignores a file that cannot
 // be opened: whoever needs it will report that.
-func Check(path string) error {
+func Check(path string) error { return check(path, "600") }
+
+// CheckAuthorities is Check for the certificates to trust: who can change them gets the secrets that are sent. Others
+// may read them.
+func CheckAuthorities(path string) error { return check(path, "go-w") }
+
+func check(path, mode string) error {
 	f, ok := openRegular(path)
 	if !ok {
 		return nil // its reader says what is wrong
 	}
-	return errors.Join(guarded(f, path), f.Close())
+	return errors.Join(guarded(f, path, mode), f.Close())
 }
 
-// guarded returns an error if other users can change the content of f. It accepts a file that nobody can write, such as
-// a secret that Kubernetes mounts, and whatever is not a regular file, such as a pipe.
-func guarded(f *os.File, path string) error {
+// guarded returns an error if other users can change the content of f; it names the mode that mends it. It accepts a
+// file that nobody can write, such as a secret that Kubernetes mounts, and whatever is not a regular file, such as a
+// pipe.
+func guarded(f *os.File, path, mend string) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -90,7 +97,8 @@ func guarded(f *os.File, path string) error {
 		return nil
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return fmt.Errorf("other users can write %s (mode %#o): look at what it holds, then: chmod 600 %[1]s", path, mode)
+		return fmt.Errorf("other users can write %s (mode %#o): look at what it holds, then: chmod %s %[1]s", path, mode,
+			mend)
 	}
 	for _, dir := range foldersOf(path) {
 		if err := files.Replaceable(dir); err != nil {

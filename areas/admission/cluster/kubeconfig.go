@@ -48,10 +48,12 @@ func connection(ctx context.Context, o Options) (*rest.Config, Location, *plugin
 	if err != nil {
 		return nil, Location{}, nil, err
 	}
+	err = secretfile.CheckAuthorities(file.Clusters[file.Contexts[name].Cluster].CertificateAuthority)
 	for _, x := range credentialFiles(file, name) {
-		if err := secretfile.Check(x); err != nil {
-			return nil, Location{}, nil, fmt.Errorf("context %q of %s: %w", name, path, err)
-		}
+		err = errors.Join(err, secretfile.Check(x))
+	}
+	if err != nil {
+		return nil, Location{}, nil, fmt.Errorf("context %q of %s: %w", name, path, err)
 	}
 	config, plugin, err := configOf(ctx, file, name, o)
 	if err != nil {

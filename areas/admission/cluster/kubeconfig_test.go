@@ -218,8 +218,8 @@ func TestKubeconfigsThatOthersCanWrite(t *testing.T) {
 	wantError(t, err, "other users can write", "chmod 600 "+path)
 }
 
-// TestFilesOfKubeconfigsThatOthersCanWrite are rejected if they hold the key or token of the context's user; files of
-// other users are not checked.
+// TestFilesOfKubeconfigsThatOthersCanWrite are rejected if they hold the key or token of the context's user, or the
+// authority that is trusted; files of other users are not checked.
 func TestFilesOfKubeconfigsThatOthersCanWrite(t *testing.T) {
 	for _, field := range []string{"tokenFile", "client-key"} {
 		secret := filepath.Join(t.TempDir(), "secret")
@@ -236,6 +236,18 @@ func TestFilesOfKubeconfigsThatOthersCanWrite(t *testing.T) {
 		_, err := New(t.Context(), Options{Run: "r", Kubeconfig: path})
 		wantError(t, err, "other users can write "+secret, "chmod 600 "+secret)
 	}
+	path := write(t, strings.Replace(kubeconfig("https://one.example", nil, "token: "+token),
+		`certificate-authority-data: ""`, "certificate-authority: ca.pem", 1))
+	dir := filepath.Dir(path)
+	cert, _ := certificate(t)
+	writeFile(t, dir, "ca.pem", cert, 0o644)
+	connect(t, Options{Run: "r", Kubeconfig: path})
+	ca := filepath.Join(dir, "ca.pem")
+	if err := os.Chmod(ca, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := New(t.Context(), Options{Run: "r", Kubeconfig: path})
+	wantError(t, err, "other users can write "+ca, "chmod go-w "+ca)
 }
 
 // TestKubeconfigsOfOthersReachNothing: a kubeconfig that another user owns or can replace may name a server, but no
