@@ -197,7 +197,7 @@ func (a *analysis) measure(b *budget.Budget, treatment string) finding {
 	case "response", "service", "pool_wait", "error":
 		return a.callFinding(b, treatment)
 	case "rss":
-		return a.targetFinding(treatment)
+		return a.memoryFinding(treatment)
 	}
 	return unmeasured("question %s does not measure %s", a.rep.Question, b.Metric)
 }
@@ -254,24 +254,6 @@ func (a *analysis) callFinding(b *budget.Budget, treatment string) finding {
 		}
 	}
 	return decideAt(b, operation, trace)
-}
-
-// targetFinding is the resident memory of all parts of the target after the search: a reading, without an interval.
-func (a *analysis) targetFinding(treatment string) finding {
-	total, found := 0.0, false
-	for i := range a.rep.Target {
-		x := &a.rep.Target[i]
-		if x.Treatment != treatment || !partOfTarget(x.Name) {
-			continue
-		}
-		if x.RSS != nil && x.RSS.After != nil {
-			total, found = total+*x.RSS.After, true
-		}
-	}
-	if !found {
-		return unmeasured("no probe read it")
-	}
-	return finding{Interval: budget.Interval{Value: total, Lo: total, Hi: total}}
 }
 
 // against sets a finding in relation to the baseline's.

@@ -95,7 +95,7 @@ func (a *analysis) gauge(b *budget.Budget, treatment string, g gate) finding {
 		alpha = tested
 	}
 	if b.Limit.Against == budget.Absolute {
-		return c.absolute(b, m, g, alpha)
+		return a.withPeaks(b, treatment, c.absolute(b, m, g, alpha))
 	}
 	i := slices.IndexFunc(c.arms, func(t design.Treatment) bool { return t.ID == treatment })
 	base, ok := c.baselineOf(&c.arms[i])

@@ -27,6 +27,7 @@ type endurance struct {
 	seed                   uint64
 	response               func(at float64) float64 // seconds; nil: 10 ms
 	rss                    func(at float64) float64 // nil: 30 MiB with a sawtooth
+	peak                   func(at float64) float64 // of it, since its process began; nil: 60 MiB
 	cpu                    func(at float64) float64 // CPU-seconds a call; nil: 2 ms
 	// share of the host's CPU time that others use; nil: the host does not say
 	others   func(at float64) float64
@@ -76,6 +77,9 @@ func (x endurance) withDefaults() endurance {
 	}
 	if x.rss == nil {
 		x.rss = func(at float64) float64 { return 30*mib + sawtooth(at) }
+	}
+	if x.peak == nil {
+		x.peak = func(float64) float64 { return 60 * mib }
 	}
 	if x.cpu == nil {
 		x.cpu = func(float64) float64 { return 0.002 }
@@ -343,7 +347,7 @@ func (e *endured) samples(at float64) []metric.Sample {
 		{Subject: "pdp", Metric: probe.Started.Name, Value: 1000 + 100*e.born},
 		{Subject: "pdp", Metric: probe.CPU.Name, Value: e.cpuUsed},
 		{Subject: "pdp", Metric: probe.RSS.Name, Value: rss},
-		{Subject: "pdp", Metric: probe.RSSPeak.Name, Value: 60 * mib},
+		{Subject: "pdp", Metric: probe.RSSPeak.Name, Value: e.peak(at)},
 		{Subject: "pdp", Metric: probe.GCCount.Name, Part: "young", Value: math.Floor((at - e.born) / 10)},
 		{Subject: "pdp", Metric: probe.GCTime.Name, Part: "young", Value: math.Floor((at-e.born)/10) * 0.004},
 		{Subject: "pdp", Metric: probe.GCCount.Name, Part: "full", Value: 1},

@@ -10,6 +10,7 @@ import (
 	"tare/internal/budget"
 	"tare/internal/hist"
 	"tare/internal/metric"
+	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/stat"
@@ -171,7 +172,7 @@ func (s *soak) failures(operation string) (ended, bad float64) {
 }
 
 // levelFinding is the highest level that was read, or the lowest for a budget from below: these are facts and have no
-// interval.
+// interval, but for memory of which the kernel has seen more between two readings.
 func (s *soak) levelFinding(b *budget.Budget) finding {
 	m, of := s.find(b.Operation, b.Metric, b.Quantile)
 	if of == nil {
@@ -185,9 +186,22 @@ func (s *soak) levelFinding(b *budget.Budget) finding {
 	if b.Op == budget.AtLeast {
 		v, word = slices.Min(c.value), "lowest"
 	}
-	return finding{
+	f := finding{
 		Interval: budget.Interval{Value: v, Lo: v, Hi: v}, how: fmt.Sprintf("the %s of %d readings", word, len(c.value)),
 	}
+	if peak := s.peak(); b.Metric == probe.RSS.Name && b.Op == budget.AtMost && peak > v {
+		f.Hi = peak
+		f.how += fmt.Sprintf("; its parts' own peaks meanwhile come to %s", unit.Bytes(peak))
+	}
+	return f
+}
+
+// peak adds up the most memory that each part of the target had, as far as it is known that this was meanwhile.
+func (s *soak) peak() (sum float64) {
+	for _, subject := range s.having(probe.RSS.Name) {
+		sum += s.parts.peaks[subject]
+	}
+	return sum
 }
 
 // timeFinding is a time of calls over the whole soak, from the histogram of all of them. It reaches down by what can be
