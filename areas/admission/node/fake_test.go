@@ -29,11 +29,13 @@ type api struct {
 	server *httptest.Server
 	decode runtime.Decoder
 
-	mu     sync.Mutex
-	nodes  map[string]*corev1.Node
-	leases map[string]*coordinationv1.Lease
-	asked  []seenRequest
-	answer func(method, path string) int // a status to refuse with, 0: as usual
+	mu      sync.Mutex
+	nodes   map[string]*corev1.Node
+	leases  map[string]*coordinationv1.Lease
+	asked   []seenRequest
+	answer  func(method, path string) int // a status to refuse with, 0: as usual
+	bound   []corev1.Pod                  // those of each page of pods
+	endless bool                          // no page of pods is the last
 }
 
 type seenRequest struct{ method, path, body string }
@@ -112,7 +114,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out)
 }
 
-// pods lists no pods, and never sends events.
+// pods lists the pods that are bound, and never sends events.
 func (a *api) pods(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	w.Header().Set("Content-Type", "application/json")
@@ -134,7 +136,10 @@ func (a *api) pods(w http.ResponseWriter, r *http.Request) {
 	default:
 		list := corev1.PodList{
 			TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
-			ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: a.bound,
+		}
+		if a.endless {
+			list.Continue = "more"
 		}
 		_ = json.NewEncoder(w).Encode(list)
 	}

@@ -89,24 +89,58 @@ const (
 func (p *pods) watch(ctx context.Context) {
 	logger := logr.FromSlogHandler(p.log.Handler())
 	ctx = klog.NewContext(ctx, logger)
-	r := cache.NewReflectorWithOptions(p.source(), &corev1.Pod{}, p, cache.ReflectorOptions{
+	r := cache.NewReflectorWithOptions(plain{p.source()}, &corev1.Pod{}, p, cache.ReflectorOptions{
 		Name: "simulated-nodes", Logger: &logger, ResyncPeriod: resyncEvery,
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Cap: 2 * time.Second, Steps: 5, Factor: 2, Jitter: 0.2},
 	})
 	r.RunWithContext(ctx)
 }
 
-// source returns the list and watch of pods that are bound to a node.
+// plain keeps a reflector from having a list sent as a watch, of which it would keep every pod as it is.
+type plain struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is how a reflector asks.
+func (plain) IsWatchListSemanticsUnSupported() bool { return true }
+
+// A list has at most so many pages of so many pods.
+const (
+	page      = 500
+	mostPages = 400
+)
+
+// toNodes selects the pods that are bound to a node.
+var toNodes = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
+
+// list lists the pods that are bound to the simulated nodes, page by page, with what newPod reads of them.
+func (p *pods) list(ctx context.Context) (runtime.Object, error) {
+	out, o := new(corev1.PodList), metav1.ListOptions{FieldSelector: toNodes, Limit: page}
+	for range mostPages {
+		part := new(corev1.PodList)
+		err := p.client.core.Get().Resource("pods").VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Into(part)
+		if err != nil {
+			return nil, err
+		}
+		for i := range part.Items {
+			if one := &part.Items[i]; p.nodes[one.Spec.NodeName] {
+				out.Items = append(out.Items, brief(one))
+			}
+		}
+		if out.ResourceVersion == "" {
+			out.ResourceVersion = part.ResourceVersion
+		}
+		if o.Continue = part.Continue; o.Continue == "" {
+			return out, nil
+		}
+	}
+	return nil, fmt.Errorf("the list of pods does not end: it is given up after %d pages", mostPages)
+}
+
+// source returns the list and watch of these pods.
 func (p *pods) source() *cache.ListWatch {
-	bound := fields.OneTermNotEqualSelector("spec.nodeName", "").String()
 	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = bound
-			out := new(corev1.PodList)
-			return out, p.client.core.Get().Resource("pods").VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Into(out)
-		},
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) { return p.list(ctx) },
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector, o.Watch = bound, true
+			o.FieldSelector, o.Watch = toNodes, true
 			seconds := int64(watchFor.Seconds())
 			o.TimeoutSeconds = &seconds
 			return p.client.core.Get().Resource("pods").VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)

@@ -183,6 +183,32 @@ func TestListsReplaceWhatIsKnown(t *testing.T) {
 	}
 }
 
+// TestListsAreBounded: a list of pods keeps little of them, nothing of others, and ends.
+func TestListsAreBounded(t *testing.T) {
+	a := newAPI(t)
+	p := a.fleet(1, clock.System{}).pods
+	always := corev1.ContainerRestartPolicyAlways
+	one := bound("one", "u", func(o *corev1.Pod) {
+		deleted(o)
+		o.Labels, o.Spec.Containers[0].Command = map[string]string{"a": "b"}, []string{"long"}
+		o.Spec.InitContainers = []corev1.Container{{Name: "i", Image: "j", RestartPolicy: &always, Command: []string{"long"}}}
+	})
+	a.bound = []corev1.Pod{*one, *bound("other", "v", func(o *corev1.Pod) { o.Spec.NodeName = "other" })}
+	got, err := p.list(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.Labels, one.Spec.Containers[0].Command, one.Spec.InitContainers[0].Command = nil, nil, nil
+	items := got.(*corev1.PodList).Items //nolint:forcetypeassert // as in the reflector
+	if d := cmp.Diff([]corev1.Pod{*one}, items); d != "" || got.(*corev1.PodList).ResourceVersion != "1" {
+		t.Errorf("pods (-want +got):\n%s", d)
+	}
+	a.endless = true
+	if _, err := p.list(t.Context()); err == nil || !strings.Contains(err.Error(), "does not end") {
+		t.Errorf("got %v, want that the list does not end", err)
+	}
+}
+
 // TestLatencyDelaysRunning: a pod runs that long after its node saw it, however many events and resyncs come in
 // between.
 func TestLatencyDelaysRunning(t *testing.T) {

@@ -34,6 +34,21 @@ func newPod(o *corev1.Pod, now time.Time) *pod {
 	return out
 }
 
+// brief is what newPod and the store read of a pod.
+func brief(o *corev1.Pod) (out corev1.Pod) {
+	out.Namespace, out.Name, out.UID, out.Spec.NodeName = o.Namespace, o.Name, o.UID, o.Spec.NodeName
+	out.DeletionTimestamp, out.DeletionGracePeriodSeconds = o.DeletionTimestamp, o.DeletionGracePeriodSeconds
+	out.Status.Phase = o.Status.Phase
+	for _, c := range o.Spec.InitContainers {
+		out.Spec.InitContainers = append(out.Spec.InitContainers,
+			corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy})
+	}
+	for _, c := range o.Spec.Containers {
+		out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image})
+	}
+	return out
+}
+
 // running returns the patch that a kubelet sends when all containers have started. Readiness gates count as met, and
 // containers never end.
 func running(p *pod, address string, now time.Time) ([]byte, error) {
