@@ -137,10 +137,9 @@ func wantTried(t *testing.T, tg *target, tr design.Treatment) {
 	t.Helper()
 	rulings, err := tg.Rulings(t.Context())
 	want := []string{
-		"2 policies not tried: nothing that tare asks for as a pod meets a denial of theirs, where requests: FILE names " +
-			"more, so that whether they guard is not shown: no-nodeport, nothing-like-it",
-		"1 policy not tried: no operation of the load has a form that they deny, of the 120 pods that it tries at most, so " +
-			"that whether they guard is not shown: known-by-name",
+		"1 policy not tried (about neither pods nor Deployments): no-nodeport",
+		"1 policy not tried (no pod that tare asks for is denied; requests: FILE names more): nothing-like-it",
+		"1 policy not tried (no operation of the load has a form that is denied, of 120 pods at most): known-by-name",
 	}
 	if is := rulings[tr.ID].Unasked; err != nil || !slices.Equal(is, want) {
 		t.Errorf("not tried: %q, %v; want %q", is, err, want)

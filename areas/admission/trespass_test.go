@@ -226,8 +226,7 @@ func TestGuardIsValidated(t *testing.T) {
 			Spec{},
 			[]string{"bundle", "testdata/services"},
 			design.Guard,
-			"testdata/services: 1 policy not tried: they are about neither pods nor Deployments, so that whether they guard " +
-				"is not shown: no-nodeport",
+			"testdata/services: 1 policy not tried (about neither pods nor Deployments): no-nodeport",
 		},
 		{
 			"too broad", Spec{Webhook: &Webhook{Spread: 9}}, []string{"mechanism", "webhook"}, design.Guard, "spread 9",

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tare/areas/admission/mechanism"
+	"tare/areas/admission/own"
 	"tare/internal/load"
 	"tare/internal/unit"
 )
@@ -209,22 +210,24 @@ func (p *arm) untried() (out []string) {
 		}
 	}
 	reasons := []string{
-		"nothing that tare asks for as a pod meets a denial of theirs, where requests: FILE names more",
-		fmt.Sprintf("no operation of the load has a form that they deny, of the %d pods that it tries at most",
-			p.mostTried()),
+		noPods, "no pod that tare asks for is denied; requests: FILE names more",
+		fmt.Sprintf("no operation of the load has a form that is denied, of %d pods at most", p.mostTried()),
 		"others deny the same pods",
 	}
 	by := make([][]string, len(reasons))
 	for _, one := range x.own.Policies {
+		reason := 1
 		switch name := one.Name; {
 		case alone[name] || !x.own.Denies(one):
+			continue
 		case together[name]:
-			by[2] = append(by[2], name)
+			reason = 3
 		case denying[name]:
-			by[1] = append(by[1], name)
-		default:
-			by[0] = append(by[0], name)
+			reason = 2
+		case !seesPods(one):
+			reason = 0
 		}
+		by[reason] = append(by[reason], one.Name)
 	}
 	for i, names := range by {
 		if len(names) > 0 {
@@ -234,10 +237,19 @@ func (p *arm) untried() (out []string) {
 	return out
 }
 
+// noPods is why a policy cannot be tried of which seesPods is false.
+const noPods = "about neither pods nor Deployments"
+
+// seesPods reports whether a policy is about an operation of which there is a trespass.
+func seesPods(one *own.Policy) bool {
+	return slices.ContainsFunc(operations(), func(o operation) bool {
+		return o.guarded() && one.Sees(o.resource.group, "v1", o.resource.plural, asked(o.verb))
+	})
+}
+
 // untried names policies that are not tried.
 func untried(names []string, why string) string {
-	return fmt.Sprintf("%s not tried: %s, so that whether they guard is not shown: %s", unit.Count(len(names), "policy"),
-		why, strings.Join(names, ", "))
+	return fmt.Sprintf("%s not tried (%s): %s", unit.Count(len(names), "policy"), why, strings.Join(names, ", "))
 }
 
 // triedNotes says by what policies are tried.

@@ -159,17 +159,14 @@ func (s *Spec) warnUntried(q area.Asked, treatments []design.Treatment) []area.F
 		}
 		var out []string
 		for _, one := range in.Policies {
-			if in.Denies(one) && !slices.ContainsFunc(operations(), func(o operation) bool {
-				return o.guarded() && one.Sees(o.resource.group, "v1", o.resource.plural, asked(o.verb))
-			}) {
+			if in.Denies(one) && !seesPods(one) {
 				out = append(out, one.Name)
 			}
 		}
 		if len(out) == 0 {
 			return nil
 		}
-		return []area.Finding{{Severity: area.Warning, Message: p.spec.Bundle + ": " +
-			untried(out, "they are about neither pods nor Deployments")}}
+		return []area.Finding{{Severity: area.Warning, Message: p.spec.Bundle + ": " + untried(out, noPods)}}
 	})
 }
 
