@@ -68,14 +68,15 @@ func TestAppFilesAreChosen(t *testing.T) {
 
 // TestAppFilesAreContents: a run does not go on if a file that the profile includes has changed.
 func TestAppFilesAreContents(t *testing.T) {
-	included := filepath.Join(t.TempDir(), "more")
-	write := func(text string) {
-		if err := os.WriteFile(included, []byte(text), 0o600); err != nil {
+	path := appArmorFile(t, "")
+	included := filepath.Join(filepath.Dir(path), "more")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write("/etc/hostname r,\n")
-	path := appArmorFile(t, "profile web {\n  include \""+included+"\"\n}\n")
+	write(included, "/etc/hostname r,\n")
+	write(path, "profile web {\n  include \""+included+"\"\n}\n")
 	contents := func() string {
 		appFiles.files = map[string]*apparmor.File{} // as in another process
 		all, err := Area{}.Contents(&Spec{}, []design.Treatment{treatment("enforcer", "apparmor", "profile", path+"#web")})
@@ -85,7 +86,7 @@ func TestAppFilesAreContents(t *testing.T) {
 		return all["content of "+path]
 	}
 	before := contents()
-	write("/etc/hostname w,\n")
+	write(included, "/etc/hostname w,\n")
 	if after := contents(); len(before) != 64 || after == before {
 		t.Errorf("%q, then %q", before, after)
 	}

@@ -79,6 +79,17 @@ func Repositories(folder string) (out []string) {
 	}
 }
 
+// Top is the top of the nearest repository in which a folder is, or the folder without one: a stranger's file there may
+// name what is in it. A repository that anybody could have made does not count.
+func Top(folder string) string {
+	for _, top := range Repositories(folder) {
+		if is, err := os.Stat(top); err == nil && is.Mode()&0o002 == 0 {
+			return top
+		}
+	}
+	return folder
+}
+
 // open opens what a walker goes to, if it is a regular file or a folder.
 func (w *walker) open(path string) (*os.File, error) {
 	at, err := w.to(path)

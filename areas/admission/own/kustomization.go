@@ -131,13 +131,7 @@ func gather(folder string) (*gathered, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := newGathered(folder, folder)
-	for _, top := range files.Repositories(folder) {
-		if is, err := os.Stat(top); err == nil && is.Mode()&0o002 == 0 { // else anybody could have made it one
-			g.top = top
-			break
-		}
-	}
+	g := newGathered(folder, files.Top(folder))
 	_, err = g.folder(folder)
 	return g, err
 }

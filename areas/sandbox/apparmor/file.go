@@ -10,7 +10,7 @@ import (
 	"tare/internal/kit"
 )
 
-// mostFile bounds the size of a file of profiles, without what it includes.
+// mostFile bounds the size of a file of profiles, with what it includes from its own folder.
 const mostFile = 1 << 20
 
 // A File is a file of profiles of the user's, as it was when it was read.
@@ -27,7 +27,19 @@ func ReadProfile(ctx context.Context, path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := Source{Name: filepath.Base(path), Text: string(text)}
+	name := filepath.Base(path)
+	own, err := ownFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	whole, grew, err := included(string(text), own)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	s := Source{Name: name, Text: whole}
+	if grew {
+		s.Name += " with its includes" // its lines are numbered so
+	}
 	if _, _, err := Compile(ctx, s, Enforce); err != nil {
 		return nil, err
 	}
@@ -35,7 +47,7 @@ func ReadProfile(ctx context.Context, path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Name: s.Name}
+	f := &File{Name: name}
 	for _, n := range names {
 		switch {
 		case strings.HasPrefix(n, ":"):

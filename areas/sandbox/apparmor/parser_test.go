@@ -190,6 +190,8 @@ func TestReadProfile(t *testing.T) {
 		dir:                                             "want a regular file",
 		filepath.Join(dir, "absent"):                    "no such file",
 		write("bad", "profile x {\n capability flying,\n"): "bad: line 2: Invalid capability flying",
+		write("outer", "include \""+dir+"/bad\"\n"):        "outer with its includes: line 3: Invalid capability flying",
+		write("steals", "include \"/etc/shadow\"\n"):       "steals: include \"/etc/shadow\": only files below",
 	} {
 		if _, err := ReadProfile(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", filepath.Base(path), err, want)
