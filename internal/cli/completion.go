@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +66,8 @@ func runNames(c *cobra.Command, _ []string, typed string) (names []string, next 
 	}
 	dirs, _ := os.ReadDir(results) // without the folder there are no names
 	for _, d := range dirs {
-		if _, err := os.Stat(filepath.Join(results, d.Name(), record.JournalFile)); err == nil {
+		_, err := os.Stat(filepath.Join(results, d.Name(), record.JournalFile))
+		if err == nil && isCompletion(d.Name()) {
 			names = append(names, d.Name())
 		}
 	}
@@ -72,6 +75,14 @@ func runNames(c *cobra.Command, _ []string, typed string) (names []string, next 
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// isCompletion reports whether shells take a name for one, and can show it: they print what begins with helpMark, and
+// send what is not printable to the terminal.
+func isCompletion(name string) bool {
+	const helpMark = "_activeHelp_ " // cobra's, which does not export it
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) &&
+		!strings.HasPrefix(name, helpMark)
 }
 
 func (a *app) adapterNames() (names []string) {
