@@ -55,6 +55,9 @@ func (t *Target) batch(ctx context.Context, a *arm, o Operation, n int) ([]load.
 		return nil, s.client.fail(fmt.Errorf("it counted %s of %s before, and %s now; what it counts is the same in all "+
 			"answers", quotedNames(before), o.Name, quotedNames(names)))
 	}
+	if err := a.checkClock(o, c); err != nil {
+		return nil, s.client.fail(err)
+	}
 	samples, from, err := c.complete(took, cpu, cpuErr, o.NoCPU)
 	if err != nil {
 		return nil, s.client.fail(fmt.Errorf("operate %s: %w", o.Name, err))

@@ -56,7 +56,8 @@ type arm struct {
 	files       map[string]os.FileInfo // see Program.Files
 	first       proc.ID                // the first process
 	named       map[proc.ID]area.Change
-	counts      map[string][]string    // the metrics that the program counts, by operation
+	counts      map[string][]string // the metrics that the program counts, by operation
+	ticks       map[clocked]*ticks
 	live        *process               // under Target.mu
 	calls       *kit.Callers[struct{}] // of guard: as many as the program takes at once
 	conditions  map[string]string      // that the program offers, by name
@@ -78,7 +79,10 @@ func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err != nil {
 		return fmt.Errorf("find the folder for drivers' files: %w", err)
 	}
-	a := &arm{treatment: tr, program: program, counts: map[string][]string{}, calls: kit.NewCallers(struct{}{})}
+	a := &arm{
+		treatment: tr, program: program, counts: map[string][]string{}, ticks: map[clocked]*ticks{},
+		calls: kit.NewCallers(struct{}{}),
+	}
 	folder, run := newFolder(parent, t.c.Area)
 	a.preparation = Preparation{Run: run, Treatment: tr.ID, Levels: map[string]string{}, Folder: folder}
 	maps.Copy(a.preparation.Levels, setting.Levels) // never nil, though it may be empty: programs read it
