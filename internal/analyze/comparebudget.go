@@ -29,6 +29,13 @@ func (a *analysis) compared(b *budget.Budget, treatment string) finding {
 	if len(gates) == 0 {
 		return unmeasured("%s", c.missing(b))
 	}
+	if b.Operation == "" && (b.Metric == metric.Error.Name || b.Metric == metric.Goodput.Name) {
+		for _, m := range c.ofMetric[metric.Service.Name] { // of another tool's calls it may not be known
+			if m.treatment == treatment && c.batched && !c.has(m.operation, b.Metric) {
+				gates = append(gates, gate{operation: m.operation, metric: b.Metric})
+			}
+		}
+	}
 	var all []finding
 	for _, g := range gates {
 		all = append(all, c.settled(b, treatment, g, a.gauge(b, treatment, g).judged(b)))

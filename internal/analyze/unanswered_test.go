@@ -138,3 +138,26 @@ func TestImportedFailures(t *testing.T) {
 		}
 	}
 }
+
+// TestFailuresThatAreNotSaid: a limit for all operations is not kept where of one it is not known which calls failed.
+func TestFailuresThatAreNotSaid(t *testing.T) {
+	t.Parallel()
+	const point = `{"type":"Point","metric":"grpc_req_duration","data":{"time":%q,"value":5,"tags":{"name":%q%s}}}` + "\n"
+	for name, c := range map[string]struct {
+		code string
+		want report.Verdict
+	}{"said": {`,"status":"0"`, report.Pass}, "not said": {"", report.NotMeasured}} {
+		var b strings.Builder
+		for i := range 1000 {
+			at := epoch.Add(time.Duration(i) * 10 * time.Millisecond).Format(time.RFC3339Nano)
+			fmt.Fprintf(&b, point, at, "check", `,"status":"0"`)
+			fmt.Fprintf(&b, point, at, "watch", c.code)
+		}
+		budget := []string{"error <= 1%", "goodput >= 10/s", "check.error <= 1%", "service <= 10ms"}
+		rep, err := Analyze(imported(t, name, b.String()).Record, Options{Budget: budget})
+		must(t, err)
+		verdicts(t, rep, map[string]report.Verdict{
+			budget[0]: c.want, budget[1]: c.want, budget[2]: report.Pass, budget[3]: report.Pass,
+		})
+	}
+}

@@ -58,15 +58,23 @@ func (c call) failed() bool { return math.Signbit(c.timed) }
 // A stream names calls that belong together: varying levels make treatments.
 type stream struct{ level, operation string }
 
+// A sample is a call as a file has it. One of which the file does not say whether it failed is unsaid.
+type sample struct {
+	stream
+	call
+	unsaid bool
+}
+
 // lineReader reads one line of a format. ok is false where the line is understood and holds no call.
 type lineReader interface {
-	read(p *parser, line []byte) (s stream, c call, ok bool, err error)
+	read(p *parser, line []byte) (x sample, ok bool, err error)
 	// level is the name of the level that makes treatments, when it varies.
 	level() string
 }
 
 // take keeps a call. It fails when the file holds more than can be imported.
-func (p *parser) take(s stream, c call) error {
+func (p *parser) take(x sample) error {
+	s := x.stream
 	s.level, s.operation = plain(s.level), plain(s.operation)
 	if p.names == nil {
 		p.names, p.levels = map[string]bool{}, map[string]bool{}
@@ -79,7 +87,10 @@ func (p *parser) take(s stream, c call) error {
 		p.joinNames()
 		s.operation = everything
 	}
-	p.all[s] = append(p.all[s], c)
+	p.all[s] = append(p.all[s], x.call)
+	if x.unsaid {
+		p.unsaid[s]++
+	}
 	if p.calls++; p.calls > maxCalls || len(p.levels) > maxTreatments {
 		return fmt.Errorf("read %s: %d calls of %d treatments: %w", p.file, p.calls, len(p.levels), errTooLarge)
 	}
@@ -99,6 +110,7 @@ func (p *parser) joinNames() {
 			one := stream{level: s.level, operation: everything}
 			p.all[one] = append(p.all[one], p.all[s]...)
 			delete(p.all, s)
+			p.unsaid[one] += p.unsaid[s]
 		}
 	}
 }
@@ -124,7 +136,7 @@ func (p *parser) lines(src io.Reader, r lineReader) error {
 			line = bytes.TrimPrefix(line, utf8Mark)
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			s, c, ok, err := r.read(p, line)
+			x, ok, err := r.read(p, line)
 			switch {
 			case err != nil:
 				next := "take the line out, or write the file again with " + producers[p.data.Format]
@@ -133,7 +145,7 @@ func (p *parser) lines(src io.Reader, r lineReader) error {
 				}
 				p.malformed(n, next, "%v", err)
 			case ok:
-				if err := p.take(s, c); err != nil {
+				if err := p.take(x); err != nil {
 					return err
 				}
 			}
@@ -153,7 +165,7 @@ func (p *parser) streams(level string) error {
 		if len(p.levels) > 1 {
 			t = treatment(map[string]string{level: s.level})
 		}
-		if err := p.slices(t, s.operation, p.all[s]); err != nil {
+		if err := p.slices(t, s.operation, p.all[s], p.unsaid[s]); err != nil {
 			return err
 		}
 		delete(p.all, s) // its times are in the series
@@ -165,7 +177,8 @@ func (p *parser) streams(level string) error {
 }
 
 // slices cuts the calls of a stream into repetitions: service times, the share that failed, and good calls a second.
-func (p *parser) slices(t design.Treatment, operation string, calls []call) error {
+// Where the file does not say of any call whether it failed, it has times alone.
+func (p *parser) slices(t design.Treatment, operation string, calls []call, unsaid int) error {
 	slices.SortStableFunc(calls, func(a, b call) int { return cmp.Compare(a.sent, b.sent) })
 	if at := calls[0].at(); p.data.Started.IsZero() || at.Before(p.data.Started) {
 		p.data.Started = at
@@ -189,10 +202,13 @@ func (p *parser) slices(t design.Treatment, operation string, calls []call) erro
 		share := float64(bad) / float64(len(part))
 		seconds := lasted(part, rest)
 		rateLess = rateLess || !(seconds > 0)
-		if err := errors.Join(
-			p.add(t, operation, metric.Service.Name, Repetition{N: 1, Values: values}),
-			p.add(t, operation, metric.Error.Name, Repetition{N: len(part), Values: []float64{share}}),
-		); err != nil {
+		if err := p.add(t, operation, metric.Service.Name, Repetition{N: 1, Values: values}); err != nil {
+			return err
+		}
+		if unsaid == len(calls) {
+			continue
+		}
+		if err := p.add(t, operation, metric.Error.Name, Repetition{N: len(part), Values: []float64{share}}); err != nil {
 			return err
 		}
 		if seconds > 0 && !rateLess {
@@ -202,17 +218,26 @@ func (p *parser) slices(t design.Treatment, operation string, calls []call) erro
 			}
 		}
 	}
-	p.mixed(operation, calls)
+	p.mixed(operation, calls, unsaid)
 	return nil
 }
 
-// mixed warns where failed calls are among the times.
-func (p *parser) mixed(operation string, calls []call) {
+// mixed warns where failed calls are among the times, or may be.
+func (p *parser) mixed(operation string, calls []call, unsaid int) {
 	bad := 0
 	for _, c := range calls {
 		if c.failed() {
 			bad++
 		}
+	}
+	switch {
+	case unsaid == len(calls):
+		p.warn("%s: the file does not say which calls failed: it has no error and no goodput, and times may be those of "+
+			"calls that failed", operation)
+		bad = 0
+	case unsaid > 0:
+		p.warn("%s: of %d of %d calls the file does not say whether they failed: they count as failed", operation, unsaid,
+			len(calls))
 	}
 	if bad > 0 {
 		p.warn("%s: %d of %d calls failed; their times count like those of the others", operation, bad, len(calls))

@@ -206,6 +206,7 @@ type parser struct {
 	order      []string // of ignored
 
 	all           map[stream][]call // of formats of single calls
+	unsaid        map[stream]int    // calls of all of which the file does not say whether they failed
 	calls         int               // in all
 	names, levels map[string]bool   // of all
 	joined        bool              // all names have been joined to one
@@ -216,7 +217,7 @@ type seriesKey struct{ treatment, operation, metric string }
 func (p *parser) read(in *bufio.Reader, f Format) error {
 	src := &bounded{src: in, left: maxFile}
 	var err error
-	p.all = map[stream][]call{}
+	p.all, p.unsaid = map[stream][]call{}, map[stream]int{}
 	switch f {
 	case GoBench:
 		err = p.goBench(src)

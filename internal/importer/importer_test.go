@@ -152,6 +152,51 @@ func TestUnits(t *testing.T) {
 	}
 }
 
+// TestFailures: a call failed if its tool's own word or code says so; where that is not said, no share of failures is
+// made up, and no good calls a second.
+func TestFailures(t *testing.T) {
+	const point = `{"type":"Point","metric":"%s_req_duration","data":{"time":"2026-01-02T03:04:05Z","value":5,"tags":{"name":"u"%s}}}`
+	k6 := func(of string, tags ...string) (out string) {
+		for _, also := range tags {
+			out += fmt.Sprintf(point, of, also) + "\n"
+		}
+		return out
+	}
+	const unknown = -1
+	for name, c := range map[string]struct {
+		src    string
+		failed float64 // the share, or unknown
+		warned string  // in a warning; empty: none is about failures
+	}{
+		"k6, HTTP":                  {k6("http", `,"status":"200"`, `,"status":"503"`), .5, "1 of 2 calls failed"},
+		"k6, HTTP, its own word":    {k6("http", `,"status":"404","expected_response":"true"`), 0, ""},
+		"k6, HTTP, no answer":       {k6("http", `,"status":"0"`), 1, "1 of 1 calls failed"},
+		"k6, gRPC, OK":              {k6("grpc", `,"status":"0"`), 0, ""},
+		"k6, gRPC, unavailable":     {k6("grpc", `,"status":"14"`), 1, "1 of 1 calls failed"},
+		"k6, gRPC, without a code":  {k6("grpc", ""), unknown, "does not say which calls failed"},
+		"k6, gRPC, some without it": {k6("grpc", "", `,"status":"0"`), .5, "of 1 of 2 calls the file does not say"},
+	} {
+		d, err := importer.Read(strings.NewReader(c.src), "f", "")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got := float64(unknown)
+		for _, s := range d.Series {
+			if s.Metric == "error" {
+				got = s.Repetitions[0].Values[0]
+			}
+			if s.Metric == "goodput" && c.failed == unknown {
+				t.Errorf("%s: a goodput of %+v was made up", name, s.Repetitions)
+			}
+		}
+		said := strings.Join(d.Warnings, "; ")
+		if got != c.failed || !strings.Contains(said, c.warned) || strings.Contains(said, " failed") != (c.warned != "") {
+			t.Errorf("%s: a share of %v, want %v; warnings %q, want %q", name, got, c.failed, said, c.warned)
+		}
+	}
+}
+
 // TestGoConfiguration: settings that vary within a file make treatments; constant ones are no levels.
 func TestGoConfiguration(t *testing.T) {
 	const src = `goos: linux

@@ -106,12 +106,12 @@ func (p *parser) jtlCSV(in *bufio.Reader, limit *fence) error {
 			p.malformed(line, "take the line out", "%v", broken.Err)
 			continue
 		}
-		s, c, err := columns.call(row)
+		x, err := columns.sample(row)
 		if err != nil {
 			p.malformed(line, "take the line out; a last one may be cut off", "%v", err)
 			continue
 		}
-		if err := p.take(s, c); err != nil {
+		if err := p.take(x); err != nil {
 			return err
 		}
 	}
@@ -138,12 +138,12 @@ func columnsOf(names []string) columns {
 	}
 }
 
-func (x columns) call(row []string) (stream, call, error) {
+func (x columns) sample(row []string) (sample, error) {
 	if len(row) < x.count {
-		return stream{}, call{}, fmt.Errorf("it has %d fields where the header has %d", len(row), x.count)
+		return sample{}, fmt.Errorf("it has %d fields where the header has %d", len(row), x.count)
 	}
 	if x.at < 0 || x.elapsed < 0 || x.label < 0 {
-		return stream{}, call{}, errors.New("the header has no timeStamp, elapsed or label")
+		return sample{}, errors.New("the header has no timeStamp, elapsed or label")
 	}
 	success := "true"
 	if x.success >= 0 {
@@ -153,19 +153,21 @@ func (x columns) call(row []string) (stream, call, error) {
 }
 
 // jmeterCall parses the four relevant fields, from CSV or XML.
-func jmeterCall(at, elapsed, label, success string) (stream, call, error) {
+func jmeterCall(at, elapsed, label, success string) (sample, error) {
 	ms, err := strconv.ParseFloat(strings.TrimSpace(elapsed), 64)
 	if err != nil || !good(ms) {
-		return stream{}, call{}, fmt.Errorf("elapsed %q is no number of milliseconds", elapsed)
+		return sample{}, fmt.Errorf("elapsed %q is no number of milliseconds", elapsed)
 	}
 	t, err := jmeterTime(strings.TrimSpace(at))
 	if err != nil {
-		return stream{}, call{}, err
+		return sample{}, err
 	}
 	if label = strings.TrimSpace(strings.Clone(label)); label == "" {
 		label = everything
 	}
-	return stream{operation: label}, callAt(t, ms/1000, !strings.EqualFold(strings.TrimSpace(success), "true")), nil
+	return sample{
+		stream: stream{operation: label}, call: callAt(t, ms/1000, !strings.EqualFold(strings.TrimSpace(success), "true")),
+	}, nil
 }
 
 // maxMillis is later than the year 9999.
@@ -212,12 +214,12 @@ func (p *parser) jtlXML(in *bufio.Reader, limit *fence) error {
 				continue
 			}
 			total++
-			s, c, err := sampleOf(e)
+			x, err := sampleOf(e)
 			if err != nil {
 				p.malformed(line, "take the sample out", "%v", err)
 				continue
 			}
-			if err := p.take(s, c); err != nil {
+			if err := p.take(x); err != nil {
 				return err
 			}
 		case xml.EndElement:
@@ -231,7 +233,7 @@ func isSample(name string) bool {
 }
 
 // sampleOf returns a sample's attributes, with their short names or those before JMeter 2.1.
-func sampleOf(e xml.StartElement) (stream, call, error) {
+func sampleOf(e xml.StartElement) (sample, error) {
 	get := func(short, long string) string {
 		for _, a := range e.Attr {
 			if a.Name.Local == short || a.Name.Local == long {

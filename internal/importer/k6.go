@@ -12,7 +12,9 @@ import (
 )
 
 // durations are k6's metrics of single calls, in milliseconds, with the operation's name where a point has no tag.
-var durations = map[string]string{"http_req_duration": "http", "grpc_req_duration": "grpc"}
+var durations = map[string]string{"http_req_duration": "http", k6GRPC: "grpc"}
+
+const k6GRPC = "grpc_req_duration"
 
 // k6Line is a line of k6's JSON output: the declaration of a metric, or a point of one.
 type k6Line struct {
@@ -31,30 +33,30 @@ type k6Lines struct{}
 
 func (*k6Lines) level() string { return "scenario" }
 
-func (*k6Lines) read(p *parser, line []byte) (s stream, c call, ok bool, err error) {
+func (*k6Lines) read(p *parser, line []byte) (x sample, ok bool, err error) {
 	var kind struct {
 		Type   string `json:"type"`
 		Metric string `json:"metric"`
 	}
 	if err := json.Unmarshal(line, &kind); err != nil {
-		return s, c, false, fmt.Errorf("it is no JSON: %w", err)
+		return x, false, fmt.Errorf("it is no JSON: %w", err)
 	}
 	operation, timed := durations[kind.Metric]
 	switch {
 	case kind.Type == "Metric":
-		return s, c, false, nil // declarations have other fields
+		return x, false, nil // declarations have other fields
 	case kind.Type != "Point":
-		return s, c, false, fmt.Errorf("type %q is neither Metric nor Point", kind.Type)
+		return x, false, fmt.Errorf("type %q is neither Metric nor Point", kind.Type)
 	case !timed:
 		p.ignore("metric " + kind.Metric)
-		return s, c, false, nil
+		return x, false, nil
 	}
 	var l k6Line
 	if err := json.Unmarshal(line, &l); err != nil {
-		return s, c, false, fmt.Errorf("its point cannot be read: %w", err)
+		return x, false, fmt.Errorf("its point cannot be read: %w", err)
 	}
 	if l.Data.Time.IsZero() || !good(l.Data.Value) {
-		return s, c, false, fmt.Errorf("%v ms at %s is no call", l.Data.Value, l.Data.Time.Format(time.RFC3339))
+		return x, false, fmt.Errorf("%v ms at %s is no call", l.Data.Value, l.Data.Time.Format(time.RFC3339))
 	}
 	tags := l.Data.Tags
 	for _, name := range []string{tags["name"], tags["url"]} {
@@ -67,17 +69,25 @@ func (*k6Lines) read(p *parser, line []byte) (s stream, c call, ok bool, err err
 		operation = m + " " + operation
 	}
 	took := l.Data.Value / 1000
-	c = callAt(l.Data.Time.Add(-time.Duration(took*float64(time.Second))), took, k6Failed(tags))
-	return stream{level: tags["scenario"], operation: operation}, c, true, nil
+	failed, said := k6Failed(kind.Metric, tags)
+	return sample{
+		stream: stream{level: tags["scenario"], operation: operation},
+		call:   callAt(l.Data.Time.Add(-time.Duration(took*float64(time.Second))), took, failed || !said),
+		unsaid: !said,
+	}, true, nil
 }
 
-// k6Failed says whether the answer was not the expected one; without k6's own word for it, by the status.
-func k6Failed(tags map[string]string) bool {
-	if e := tags["expected_response"]; e != "" {
-		return e != "true"
-	}
+// k6Failed says whether the answer was not the expected one: of gRPC by its code, of which 0 is OK; of HTTP by k6's own
+// word for it, or without that by the status.
+func k6Failed(of string, tags map[string]string) (failed, said bool) {
 	status, err := strconv.Atoi(tags["status"])
-	return err == nil && (status == 0 || status >= 400)
+	if of == k6GRPC {
+		return status != 0, err == nil
+	}
+	if e := tags["expected_response"]; e != "" {
+		return e != "true", true
+	}
+	return err == nil && (status == 0 || status >= 400), true
 }
 
 // k6Export is a summary: --summary-export has the figures beside one another, handleSummary below "values".

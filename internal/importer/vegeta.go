@@ -26,16 +26,16 @@ type vegetaLines struct{}
 
 func (*vegetaLines) level() string { return "attack" }
 
-func (*vegetaLines) read(_ *parser, line []byte) (s stream, c call, ok bool, err error) {
+func (*vegetaLines) read(_ *parser, line []byte) (x sample, ok bool, err error) {
 	var r vegetaResult
 	if err := json.Unmarshal(line, &r); err != nil {
-		return s, c, false, fmt.Errorf("it is no JSON of a result: %w", err)
+		return x, false, fmt.Errorf("it is no JSON of a result: %w", err)
 	}
 	if r.Latency == nil || r.Code == nil || r.Timestamp.IsZero() {
-		return s, c, false, errors.New("it has no latency, code or timestamp")
+		return x, false, errors.New("it has no latency, code or timestamp")
 	}
 	if !good(*r.Latency) {
-		return s, c, false, fmt.Errorf("%v ns is no latency", *r.Latency)
+		return x, false, fmt.Errorf("%v ns is no latency", *r.Latency)
 	}
 	// The query is often a number of its own.
 	url, _, _ := strings.Cut(r.URL, "?")
@@ -43,8 +43,9 @@ func (*vegetaLines) read(_ *parser, line []byte) (s stream, c call, ok bool, err
 	if operation == "" {
 		operation = everything
 	}
-	c = callAt(r.Timestamp, *r.Latency/1e9, r.Error != "" || *r.Code < 200 || *r.Code >= 400)
-	return stream{level: r.Attack, operation: operation}, c, true, nil
+	x.stream = stream{level: r.Attack, operation: operation}
+	x.call = callAt(r.Timestamp, *r.Latency/1e9, r.Error != "" || *r.Code < 200 || *r.Code >= 400)
+	return x, true, nil
 }
 
 // vegetaReport is "vegeta report -type=json". Times in nanoseconds.
