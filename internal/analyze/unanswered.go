@@ -91,7 +91,9 @@ func (d *dataset) neverAnswered(m *measure) *measure {
 			}
 			found = true
 		case costs:
-			if m.metric.Name != metric.Service.Name || failed == nil || !(failed.value[i] > 0) {
+			each := i < len(m.weight) && m.weight[i] == float64(s.Len()) // a value is of one run
+			run := d.unblocked && each && m.metric.Name == metric.Wall.Name
+			if !run && m.metric.Name != metric.Service.Name || failed == nil || !(failed.value[i] > 0) {
 				continue
 			}
 			answered := s.neverAnswered(failed.value[i])
@@ -104,8 +106,8 @@ func (d *dataset) neverAnswered(m *measure) *measure {
 	return &x
 }
 
-// neverAnswered are the times of another tool's calls of which a share failed, it is not known which: at worst those
-// that took the shortest.
+// neverAnswered are the times of another tool's calls, or runs, of which a share failed, it is not known which: at
+// worst those that took the shortest.
 func (s costs) neverAnswered(share float64) costs {
 	n := min(int(math.Ceil(share*float64(s.Len())-1e-9)), s.Len())
 	return costs{append(slices.Clone(s.Values[n:]), slices.Repeat([]float64{stat.Never}, n)...)}
@@ -224,8 +226,8 @@ func (a *analysis) noteLeftOpen(family []*contrast) {
 
 // comparedTwice judges a budget of a comparison in both readings. It is decided where both agree.
 func (a *analysis) comparedTwice(b *budget.Budget, treatment string) finding {
-	c := a.cmp
-	if c.answered == nil || b.Metric != metric.Response.Name && b.Metric != metric.Service.Name {
+	c, times := a.cmp, []string{metric.Response.Name, metric.Service.Name, metric.Wall.Name}
+	if c.answered == nil || !slices.Contains(times, b.Metric) {
 		return a.compared(b, treatment)
 	}
 	defer func() { a.cmp = c }()

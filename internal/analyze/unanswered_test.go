@@ -161,3 +161,23 @@ func TestFailuresThatAreNotSaid(t *testing.T) {
 		})
 	}
 }
+
+// TestFailedRuns: runs of a command that fails at once keep no limit on their time.
+func TestFailedRuns(t *testing.T) {
+	t.Parallel()
+	const pass, open = report.Pass, report.Inconclusive
+	for failed, want := range map[int]report.Verdict{0: pass, 1: pass, 20: open, 30: open} {
+		var times, codes []string
+		for i := range 30 {
+			times, codes = append(times, fmt.Sprint(.05+float64(i)*1e-4)), append(codes, "0")
+			if i < failed {
+				times[i], codes[i] = fmt.Sprint(1e-3+float64(i)*1e-6), "127"
+			}
+		}
+		src := fmt.Sprintf(`{"results":[{"command":"x","times":[%s],"exit_codes":[%s]}]}`, strings.Join(times, ","),
+			strings.Join(codes, ","))
+		rep, err := Analyze(imported(t, fmt.Sprint(failed), src).Record, Options{Budget: []string{"command.wall <= 100ms"}})
+		must(t, err)
+		verdicts(t, rep, map[string]report.Verdict{"command.wall <= 100ms": want})
+	}
+}

@@ -3,6 +3,7 @@ package importer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -86,6 +87,9 @@ func (p *parser) goBench(src io.Reader) error {
 			return fmt.Errorf("read %s: %w", p.file, errTooLarge)
 		}
 	}
+	if lines.failed != "" {
+		p.warn("%s says %q: what failed has no values here, or some from before it did", p.file, lines.failed)
+	}
 	if err := r.Err(); err != nil {
 		return errors.Join(p.finding(0, "take out what 'go test' did not write", "it cannot be read to its end"), err)
 	}
@@ -101,7 +105,8 @@ type lineFilter struct {
 	left   int    // bytes that may pass of the line
 	config int    // lines since the last result
 	units  map[string]bool
-	kept   int // bytes of units
+	kept   int    // bytes of units
+	failed string // the first line that says that something did
 }
 
 func newLineFilter(src io.Reader) *lineFilter {
@@ -138,6 +143,10 @@ const perText = 64
 
 // wanted decides by a line's beginning how many bytes of it pass.
 func (f *lineFilter) wanted(line []byte) int {
+	said := bytes.TrimSpace(line) // of a part of a benchmark it is indented
+	if bytes.HasPrefix(said, []byte("--- FAIL")) || bytes.HasPrefix(line, []byte("FAIL")) {
+		f.failed = cmp.Or(f.failed, plain(string(said[:min(len(said), longest)])))
+	}
 	switch first, _, _ := bytes.Cut(line, []byte(" ")); {
 	case bytes.HasPrefix(line, []byte("Unit")):
 		return 0

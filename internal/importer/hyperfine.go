@@ -56,24 +56,43 @@ func (p *parser) hyperfine(f *hyperfineFile) error {
 		}
 		t := treatment(levelsOf(r.Parameters))
 		t.ID = p.unused(name)
-		failed := 0
-		for _, c := range r.ExitCodes {
-			if c == nil || *c != 0 {
-				failed++
-			}
-		}
+		codes := r.ExitCodes
 		values := map[string][]float64{metric.Wall.Name: r.Times}
 		for _, m := range r.Measurements {
 			keep(values, metric.Wall.Name, m.Wall)
 			keep(values, metric.CPU.Name, m.CPU)
-			if m.ExitCode == nil || *m.ExitCode != 0 {
-				failed++
-			}
-		}
-		if failed > 0 {
-			p.warn("%s: %s ended with another exit code than 0; the times count all the same", name, unit.Count(failed, "run"))
+			codes = append(codes, m.ExitCode)
 		}
 		if err := p.runs(t, values, r.Median); err != nil {
+			return err
+		}
+		if err := p.exits(t, codes, len(values[metric.Wall.Name])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exits adds the share of runs that failed: for each time by itself, if there are as many, else of all.
+func (p *parser) exits(t design.Treatment, codes []*int, times int) error {
+	n, failed := 0, make([]float64, len(codes))
+	for i, c := range codes {
+		if c == nil || *c != 0 {
+			n++
+			failed[i] = 1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	p.warn("%s: %s ended with another exit code than 0: a run that failed took no time that keeps a limit",
+		t.ID, unit.Count(n, "run"))
+	for i := range times {
+		one := Repetition{N: 1, Values: []float64{float64(n) / float64(len(codes))}}
+		if len(codes) == times {
+			one.Values[0] = failed[i]
+		}
+		if err := p.add(t, command, metric.Error.Name, one); err != nil {
 			return err
 		}
 	}

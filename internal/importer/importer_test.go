@@ -162,6 +162,12 @@ func TestFailures(t *testing.T) {
 		}
 		return out
 	}
+	jtl := func(columns, row string) string {
+		return "timeStamp,elapsed,label," + columns + "\n1763632800000,5,a," + row + "\n"
+	}
+	xml := func(says string) string {
+		return `<testResults><sample t="5" ts="7" lb="a" ` + says + `/></testResults>`
+	}
 	const unknown = -1
 	for name, c := range map[string]struct {
 		src    string
@@ -171,6 +177,23 @@ func TestFailures(t *testing.T) {
 		"k6, HTTP":                  {k6("http", `,"status":"200"`, `,"status":"503"`), .5, "1 of 2 calls failed"},
 		"k6, HTTP, its own word":    {k6("http", `,"status":"404","expected_response":"true"`), 0, ""},
 		"k6, HTTP, no answer":       {k6("http", `,"status":"0"`), 1, "1 of 1 calls failed"},
+		"k6, HTTP, nothing":         {k6("http", ""), unknown, "does not say which calls failed"},
+		"jmeter":                    {jtl("responseCode,success", "500,true"), 0, ""},
+		"jmeter, 500":               {jtl("responseCode", "500"), 1, "1 of 1 calls failed"},
+		"jmeter, 302":               {jtl("responseCode", "302"), 0, ""},
+		"jmeter, no answer":         {jtl("responseCode", "Non HTTP response code: java.net.X"), 1, "1 of 1 calls failed"},
+		"jmeter, a word":            {jtl("responseCode", "OK"), unknown, "does not say which calls failed"},
+		"jmeter, nothing":           {jtl("threadName", "b"), unknown, "does not say which calls failed"},
+		"jmeter, XML, 500":          {xml(`rc="500"`), 1, "1 of 1 calls failed"},
+		"jmeter, XML, its own word": {xml(`rc="500" s="true"`), 0, ""},
+		"jmeter, XML, nothing":      {xml(""), unknown, "does not say which calls failed"},
+		"hyperfine":                 {`{"results":[{"command":"a","times":[1,2],"exit_codes":[0,0]}]}`, unknown, ""},
+		"hyperfine, failed":         {`{"results":[{"command":"a","times":[1,2],"exit_codes":[127,0]}]}`, 1, "1 run ended with another exit code"},
+		"hyperfine, a median":       {`{"results":[{"command":"a","median":1,"exit_codes":[0,null]}]}`, .5, "1 run ended with another exit code"},
+		"Go":                        {"BenchmarkA 10 5 ns/op\nPASS\nok \tx\t1s\n", unknown, ""},
+		"Go, a benchmark failed":    {"BenchmarkA 10 5 ns/op\n--- FAIL: BenchmarkB\nFAIL\n", unknown, `says "--- FAIL: BenchmarkB": what failed`},
+		"Go, a part of one failed":  {"BenchmarkA 10 5 ns/op\n    --- FAIL: BenchmarkB/c\n", unknown, `says "--- FAIL: BenchmarkB/c": what failed`},
+		"Go, a package failed":      {"BenchmarkA 10 5 ns/op\nFAIL\tx [build failed]\n", unknown, `says "FAIL·x [build failed]": what failed`},
 		"k6, gRPC, OK":              {k6("grpc", `,"status":"0"`), 0, ""},
 		"k6, gRPC, unavailable":     {k6("grpc", `,"status":"14"`), 1, "1 of 1 calls failed"},
 		"k6, gRPC, without a code":  {k6("grpc", ""), unknown, "does not say which calls failed"},

@@ -126,7 +126,7 @@ func position(r *csv.Reader, broken *csv.ParseError) (line, column int) {
 }
 
 // columns are the indexes of a JTL's fields.
-type columns struct{ at, elapsed, label, success, count int }
+type columns struct{ at, elapsed, label, success, code, count int }
 
 func columnsOf(names []string) columns {
 	find := func(name string) int {
@@ -134,7 +134,7 @@ func columnsOf(names []string) columns {
 	}
 	return columns{
 		at: find("timeStamp"), elapsed: find("elapsed"), label: find("label"), success: find("success"),
-		count: len(names),
+		code: find("responseCode"), count: len(names),
 	}
 }
 
@@ -145,15 +145,18 @@ func (x columns) sample(row []string) (sample, error) {
 	if x.at < 0 || x.elapsed < 0 || x.label < 0 {
 		return sample{}, errors.New("the header has no timeStamp, elapsed or label")
 	}
-	success := "true"
+	success, code := "", ""
 	if x.success >= 0 {
 		success = row[x.success]
 	}
-	return jmeterCall(row[x.at], row[x.elapsed], row[x.label], success)
+	if x.code >= 0 {
+		code = row[x.code]
+	}
+	return jmeterCall(row[x.at], row[x.elapsed], row[x.label], success, code)
 }
 
-// jmeterCall parses the four relevant fields, from CSV or XML.
-func jmeterCall(at, elapsed, label, success string) (sample, error) {
+// jmeterCall parses the relevant fields, from CSV or XML.
+func jmeterCall(at, elapsed, label, success, code string) (sample, error) {
 	ms, err := strconv.ParseFloat(strings.TrimSpace(elapsed), 64)
 	if err != nil || !good(ms) {
 		return sample{}, fmt.Errorf("elapsed %q is no number of milliseconds", elapsed)
@@ -165,9 +168,21 @@ func jmeterCall(at, elapsed, label, success string) (sample, error) {
 	if label = strings.TrimSpace(strings.Clone(label)); label == "" {
 		label = everything
 	}
-	return sample{
-		stream: stream{operation: label}, call: callAt(t, ms/1000, !strings.EqualFold(strings.TrimSpace(success), "true")),
-	}, nil
+	failed, said := jmeterFailed(strings.TrimSpace(success), strings.TrimSpace(code))
+	return sample{stream: stream{operation: label}, call: callAt(t, ms/1000, failed || !said), unsaid: !said}, nil
+}
+
+// jmeterFailed says whether a call failed: by JMeter's own word, or without it by the code, which is a sentence where
+// HTTP got no answer.
+func jmeterFailed(success, code string) (failed, said bool) {
+	if success != "" {
+		return !strings.EqualFold(success, "true"), true
+	}
+	if strings.HasPrefix(code, "Non HTTP response code") {
+		return true, true
+	}
+	status, err := strconv.Atoi(code)
+	return status < 200 || status >= 400, err == nil && status >= 100
 }
 
 // maxMillis is later than the year 9999.
@@ -242,9 +257,6 @@ func sampleOf(e xml.StartElement) (sample, error) {
 		}
 		return ""
 	}
-	success := get("s", "success")
-	if success == "" {
-		success = "true"
-	}
-	return jmeterCall(get("ts", "timeStamp"), get("t", "time"), get("lb", "label"), success)
+	return jmeterCall(get("ts", "timeStamp"), get("t", "time"), get("lb", "label"), get("s", "success"),
+		get("rc", "responseCode"))
 }

@@ -87,7 +87,7 @@ func k6Failed(of string, tags map[string]string) (failed, said bool) {
 	if e := tags["expected_response"]; e != "" {
 		return e != "true", true
 	}
-	return err == nil && (status == 0 || status >= 400), true
+	return status == 0 || status >= 400, err == nil
 }
 
 // k6Export is a summary: --summary-export has the figures beside one another, handleSummary below "values".
