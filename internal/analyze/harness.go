@@ -126,40 +126,67 @@ func overreadable(t *report.Treatment, x *report.Metric) bool {
 	return x.Harness != nil && *x.Harness >= overreadFrom && t.Control != design.AA
 }
 
-// skew notes gating metrics whose batches have a mean beyond the margin from their median. Verdicts are of medians,
-// which the few batches into which a garbage collection falls do not move; whether these are the host's noise or the
+// skew notes gating metrics of which the mean is beyond the margin from the median, of the batches of blocks or of the
+// blocks. Verdicts are of medians, which neither few batches move, such as those into which a garbage collection falls,
+// nor few blocks, such as those of a process that is slow throughout; whether these are the host's noise or the
 // target's work no statistic can tell.
 func (a *analysis) skew(c *comparison) {
 	for _, g := range c.gates.all {
-		var worst *measure
-		by, further := 0.0, 0
+		var batches, blocks skewest
 		for _, m := range c.ofSubject[g.of()] {
-			if m.of != "batches" || g.quantile != m.main || m.treatment == design.AAArm {
+			if g.quantile != m.main || m.treatment == design.AAArm || meansOnly(m.metric) {
 				continue
 			}
-			s, ok := m.skewed(c.margin)
-			if !ok {
-				continue
+			if m.of == "batches" {
+				share, ok := m.skewed(c.margin)
+				batches.take(m, share, ok)
 			}
-			if worst != nil {
-				further++
+			share, ok := m.skewedBlocks(c.margin)
+			blocks.take(m, share, ok)
+		}
+		judges := ""
+		if c.batched {
+			judges = fmt.Sprintf(": a budget of %s.mean judges the mean", g)
+		}
+		if m := batches.worst; m != nil {
+			addOnce(&a.rep.Notes, fmt.Sprintf("batches of %s are skewed: under %s their mean is %s above their median%s; "+
+				"verdicts are of medians, which leave out what falls into few batches, such as a garbage collection%s",
+				g, m.treatment, unit.Share(batches.by), batches.others(), judges))
+		}
+		if m := blocks.worst; m != nil {
+			var apart []int
+			for _, i := range m.apart() {
+				apart = append(apart, c.blocks[i])
 			}
-			if s > by {
-				worst, by = m, s
-			}
+			addOnce(&a.rep.Notes, fmt.Sprintf("blocks of %s are skewed: under %s their mean is %s above their median, by %s%s; "+
+				"verdicts are of medians, which leave out what happens in few blocks, such as a process that is slow "+
+				"throughout%s", g, m.treatment, unit.Share(blocks.by), blockList(apart), blocks.others(), judges))
 		}
-		if worst == nil {
-			continue
-		}
-		others := ""
-		if further > 0 {
-			others = fmt.Sprintf(", and beyond the margin under %s", unit.Count(further, "further treatment"))
-		}
-		addOnce(&a.rep.Notes, fmt.Sprintf("batches of %s are skewed: under %s their mean is %s above their median%s; "+
-			"verdicts are of medians, which leave out what falls into few batches, such as a garbage collection: a budget of "+
-			"%s.mean judges the mean",
-			g, worst.treatment, unit.Share(by), others, g))
 	}
+}
+
+// skewest is the treatment whose mean is furthest above its median.
+type skewest struct {
+	worst *measure
+	by    float64
+	all   int
+}
+
+func (s *skewest) take(m *measure, share float64, ok bool) {
+	if !ok {
+		return
+	}
+	s.all++
+	if share > s.by {
+		s.worst, s.by = m, share
+	}
+}
+
+func (s *skewest) others() string {
+	if s.all < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", and beyond the margin under %s", unit.Count(s.all-1, "further treatment"))
 }
 
 // skewed is by how much the mean of a block's batches exceeds their median, as a share of it: the median over blocks.
@@ -176,4 +203,27 @@ func (m *measure) skewed(margin float64) (share float64, ok bool) {
 		return 0, false
 	}
 	return e.Value, e.Lo > margin
+}
+
+// apart are the places of the blocks whose values stand out above those of most.
+func (m *measure) apart() (places []int) {
+	values := measuredOnly(m.value)
+	limit := stat.Median(values) + outlier*spreadOf(values)
+	for i, v := range m.value {
+		if v > limit {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// skewedBlocks is by how much the mean of all blocks exceeds their median, as a share of it. It counts beyond the
+// margin, where some blocks are unlike the others.
+func (m *measure) skewedBlocks(margin float64) (share float64, ok bool) {
+	values := measuredOnly(m.value)
+	if len(values) < minBlocks {
+		return 0, false
+	}
+	share = stat.Mean(values)/stat.Median(values) - 1
+	return share, share > margin && isFinite(share) && len(m.apart()) > 0
 }

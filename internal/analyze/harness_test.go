@@ -263,23 +263,50 @@ func TestMetricsOfTheHeapAndOfHits(t *testing.T) {
 
 func TestSkewedBatchesAreNoted(t *testing.T) {
 	t.Parallel()
-	noted := func(heavy float64) string {
-		x := pulls()
-		x.operations, x.heavy, x.blocks = []string{"check"}, heavy, 20
+	slow := func(every int, factor float64) func(string, string, int) float64 {
+		return func(treatment, _ string, block int) float64 {
+			if treatment == "accessor=cached" && block%every == 6 {
+				return factor * 1e-6
+			}
+			return 1e-6
+		}
+	}
+	for name, c := range map[string]struct {
+		heavy  float64 // one batch in five takes three times as long: the mean is about 40 % above the median
+		cost   func(treatment, operation string, block int) float64
+		budget []string
+		want   []string // of the note; nil: there is none
+	}{
+		"even":          {cost: slow(20, 1)},
+		"heavy batches": {heavy: .2, want: []string{"batches of check.cpu are skewed", "under 1 further treatment"}},
+		"one slow block": {cost: slow(20, 10), want: []string{
+			"blocks of check.cpu are skewed: under accessor=cached their mean is 4", "by block 7; ", "check.cpu.mean judges",
+		}},
+		"two slow blocks": {cost: slow(7, 10), want: []string{"by blocks 7, 14; "}},
+		"little slower":   {cost: slow(20, 1.3)},
+		"the mean is judged": {
+			cost: slow(20, 10), budget: []string{"check.cpu.mean <= 1ms"},
+		},
+	} {
+		x := pulls(c.budget...)
+		x.operations, x.heavy, x.blocks = []string{"check"}, c.heavy, 20
+		if c.cost != nil {
+			x.cost = c.cost
+		}
+		said := ""
 		for _, n := range reportOf(t, x.record()).Notes {
 			if strings.Contains(n, "are skewed") {
-				return n
+				said += n + "\n"
 			}
 		}
-		return ""
-	}
-	if n := noted(0); n != "" {
-		t.Errorf("even batches are called skewed: %s", n)
-	}
-	// One batch in five takes three times as long: the mean is about 40 % above the median.
-	if n := noted(.2); !strings.HasPrefix(n, "batches of check.cpu are skewed") ||
-		!strings.Contains(n, "under 1 further treatment") {
-		t.Errorf("batches of which one in five is heavy: %q", n)
+		if (said == "") != (c.want == nil) {
+			t.Errorf("%s: %q", name, said)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: %q lacks %q", name, said, want)
+			}
+		}
 	}
 }
 
