@@ -258,7 +258,7 @@ func TestServiceLevels(t *testing.T) {
 		}
 	}
 	client := levelOf(t, rep, "policies=10", "POST pods", report.ClientClock)
-	if client.Verdict != report.Pass || client.Operation != "create-pod" || client.Lo != nil ||
+	if client.Verdict != report.Inconclusive || client.Operation != "create-pod" || client.Lo != nil ||
 		!strings.Contains(client.Note, "without an interval") || *client.Value < 10e-3 || *client.Value > 40e-3 {
 		t.Errorf("client %+v", client)
 	}
@@ -266,13 +266,30 @@ func TestServiceLevels(t *testing.T) {
 	if n := strings.Count(said, "DISAGREE"); n != 1 ||
 		!strings.Contains(
 			said,
-			"policies=10: the service level verdicts on POST pods DISAGREE: official and clusterloader2 and client pass it, "+
+			"policies=10: the service level verdicts on POST pods DISAGREE: official and clusterloader2 pass it, "+
 				"kube-burner fail it",
 		) {
 		t.Errorf("%d disagreements: %s", n, said)
 	}
 	if slices.ContainsFunc(rep.SLO, func(s report.SLO) bool { return strings.Contains(s.Subject, "tokenreviews") }) {
 		t.Error("requests that nothing is stored of are judged")
+	}
+}
+
+// TestLevelOfCallsThatFailed: by tare's own clock an objective is kept only if it would be so, too, if the calls that
+// failed were never answered.
+func TestLevelOfCallsThatFailed(t *testing.T) {
+	t.Parallel()
+	for every, want := range map[int]report.Verdict{200: report.Pass, 30: report.Inconclusive} {
+		x := admission("create-pod", map[string]*plane{"policies=0": {total: 20e-3, sli: 20e-3}})
+		x.blocks, x.calls = 20, 600
+		x.fail = func(treatment string, _, call int) bool { return treatment == "policies=10" && call%every == 0 }
+		rep := analyzed(t, x.write(t, t.TempDir()))
+		s := levelOf(t, rep, "policies=10", "POST pods", report.ClientClock)
+		open := strings.Contains(s.Note, "not answered in any time")
+		if s.Verdict != want || s.Lo == nil || open != (want == report.Inconclusive) {
+			t.Errorf("one of %d calls fails: %+v", every, s)
+		}
 	}
 }
 

@@ -204,7 +204,22 @@ func (a *analysis) clientLevel(treatment, operation string, of action, x *reques
 			e.Value = *o.Response.P99
 		}
 	}
-	return byClock(out, &e, why), true
+	return a.alsoKept(byClock(out, &e, why)), true
+}
+
+// alsoKept takes back that an objective is kept where it would not be if the calls that failed were never answered.
+func (a *analysis) alsoKept(out report.SLO) report.SLO {
+	if a.cmp == nil || a.cmp.answered == nil || out.Verdict != report.Pass {
+		return out
+	}
+	m := a.cmp.answered.find(out.Treatment, out.Operation, "response")
+	e, why := a.cmp.estimatorFor(m, "p99").alone(m, level)
+	if why == "" && e.Hi <= out.Limit {
+		return out
+	}
+	out.Verdict = report.Inconclusive
+	out.Note = strings.Join(append(nonEmpty(out.Note), a.cmp.failedUnder(out.Operation, out.Treatment)), "; ")
+	return out
 }
 
 // operation is what the report has of an operation under a treatment; nil if it has nothing.
@@ -218,18 +233,20 @@ func (a *analysis) operation(treatment, name string) *report.Operation {
 	return &a.rep.Operations[i]
 }
 
-// byClock judges by an interval, or by the value alone where there is none.
+// byClock judges by an interval, of which an end that is not known decides nothing.
 func byClock(out report.SLO, e *stat.Estimate, why string) report.SLO {
 	q := p99
 	out.Quantile, out.Value, out.Lo, out.Hi = &q, finite(e.Value), finite(e.Lo), finite(e.Hi)
 	known := out.Lo != nil && out.Hi != nil
-	switch {
-	case out.Value == nil:
-		out.Verdict = report.NotMeasured
-	case known:
-		out.Verdict = keeps(out.Limit, e.Value, e.Lo, e.Hi)
-	default:
-		out.Verdict = keeps(out.Limit, e.Value, e.Value, e.Value)
+	lo, hi := math.Inf(-1), math.Inf(1)
+	if out.Lo != nil {
+		lo = e.Lo
+	}
+	if out.Hi != nil {
+		hi = e.Hi
+	}
+	if out.Verdict = report.NotMeasured; out.Value != nil {
+		out.Verdict = keeps(out.Limit, e.Value, lo, hi)
 	}
 	var notes []string
 	if known {
