@@ -30,11 +30,13 @@ func (c *comparison) fit(out *report.Growth, l *line, values [][]float64, ceilin
 	}
 	lv := level
 	out.Level, out.Exact, out.Reason = &lv, f.Exact, f.Reason
-	law(out, &f)
-	for i := range out.Points {
-		p := &out.Points[i]
-		e := f.Band(p.N)
-		p.Fitted, p.FittedLo, p.FittedHi = finite(e.Value), finite(e.Lo), finite(e.Hi)
+	if f.Unfit == nil {
+		law(out, &f)
+		for i := range out.Points {
+			p := &out.Points[i]
+			e := f.Band(p.N)
+			p.Fitted, p.FittedLo, p.FittedHi = finite(e.Value), finite(e.Lo), finite(e.Hi)
+		}
 	}
 	out.Constant = extent(f.Constant)
 	if f.Breaks != nil {
@@ -44,7 +46,7 @@ func (c *comparison) fit(out *report.Growth, l *line, values [][]float64, ceilin
 	}
 	switch {
 	case f.Step != nil:
-		stepped(out, f.Step)
+		stepped(out, &f)
 	case f.Knee != nil:
 		bent(out, f.Knee)
 	}
@@ -127,9 +129,12 @@ func lawNames(laws []stat.Law) []string {
 	return out
 }
 
-// stepped replaces the best law of all sizes, which does not hold, by the form apart from the step.
-func stepped(out *report.Growth, s *stat.Step) {
-	law(out, &stat.GrowthFit{Best: s.Law, Tied: s.Tied, C0: s.C0, C1: s.C1})
+// stepped replaces the best law of all sizes, which does not hold, by the form apart from the step, if one fits.
+func stepped(out *report.Growth, f *stat.GrowthFit) {
+	s := f.Step
+	if f.Unfit == nil {
+		law(out, &stat.GrowthFit{Best: s.Law, Tied: s.Tied, C0: s.C0, C1: s.C1})
+	}
 	out.Step = &report.Step{
 		From: s.From, To: s.To, Factor: s.Factor.Value, Lo: finite(s.Factor.Lo), Hi: finite(s.Factor.Hi),
 	}

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -41,6 +42,14 @@ func TestGrowthStep(t *testing.T) {
 	if g.Step != nil || g.Law != "" || g.Best != "" || g.Knee == nil || g.Knee.Value < 1900 || g.Knee.Value > 2100 ||
 		g.Bend == nil || g.Bend.Ceiling == nil || *g.Bend.Ceiling.Lo > 23e-6 || *g.Bend.Ceiling.Hi < 23e-6 {
 		t.Errorf("a bend: %+v, step %+v, knee %+v, bend %+v", g, g.Step, g.Knee, g.Bend)
+	}
+
+	x = growing(sizes, func(n float64) float64 { return 4e-6 + 4e-6*max(0, math.Copysign(1, n-9999)) })
+	x.budget = []string{"create-pod.cpu <= 6us"}
+	g = analyzedRecord(t, x.record()).Growth[0]
+	if b := g.BreaksBudgetAt; g.Best != "" || g.Step != nil || g.Points[0].Fitted != nil || b == nil || *b.Lo != 5000 ||
+		*b.Hi != 10000 {
+		t.Errorf("more at the last size alone: best %q, step %+v, breaks at %+v: %s", g.Best, g.Step, b, g.Reason)
 	}
 }
 

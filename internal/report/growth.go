@@ -29,6 +29,8 @@ func (g *Growth) headline() string {
 		return "constant, exactly " + Quantity(g.Unit)(g.Coefficients.C0) + " at every size, " + over
 	case g.Law != "":
 		return g.form(g.Law) + ", " + over + g.tied("; ")
+	case g.Step != nil && g.Best == "":
+		return "no single law: " + g.Step.words(g.Factor) + "; " + g.Reason + ", " + over
 	case g.Step != nil:
 		return "no single law: " + g.Step.words(g.Factor) + "; up to there " + g.form(g.Best) + inBrackets(g.tied("")) +
 			", beyond it " + g.Step.multiple() + " that, " + over
@@ -180,7 +182,8 @@ func (g *Growth) remarks() []string {
 	if c := g.BreaksBudgetAt; c != nil {
 		out = append(out, "breaks "+orElse(g.Budget, "its budget")+" "+c.where(g))
 	}
-	if g.BreaksBudgetAt == nil && (g.Step != nil || g.Bend != nil || g.Exact) { // whose headline is without the reason
+	noReason := g.Step != nil && g.Best != "" || g.Bend != nil || g.Exact // in the headline
+	if g.BreaksBudgetAt == nil && noReason {
 		for part := range strings.SplitSeq(g.Reason, "; ") {
 			if strings.HasPrefix(part, "the budget") {
 				out = append(out, part)
@@ -203,7 +206,7 @@ func (g *Growth) remarks() []string {
 		if c.Lo > manifold {
 			show = func(v float64) string { return bounded(1+v, multiple) }
 		}
-		out = append(out, "its growth over the range lies between "+show(c.Lo)+" and "+show(c.Hi))
+		out = append(out, "its growth from the smallest to the largest size lies between "+show(c.Lo)+" and "+show(c.Hi))
 	}
 	return out
 }
@@ -218,10 +221,12 @@ func (g *Growth) brief() string {
 
 // where describes where a budget breaks: at a level, or in a step.
 func (c *Crossing) where(g *Growth) string {
-	if !c.InStep || g.Step == nil {
+	switch {
+	case g.Best == "" && g.Bend == nil && !c.InStep && c.Lo != nil && c.Hi != nil: // no form fits
+		return "between " + equals(g.Factor, Exactly(*c.Lo)+" and "+Exactly(*c.Hi))
+	case !c.InStep || g.Step == nil:
 		return "at " + c.at(g.Factor)
-	}
-	if c.Lo == nil || c.Hi == nil || *c.Lo != g.Step.From || *c.Hi != g.Step.To {
+	case c.Lo == nil || c.Hi == nil || *c.Lo != g.Step.From || *c.Hi != g.Step.To:
 		return "at " + c.at(g.Factor) + ", in the step"
 	}
 	return "between " + g.Step.between(g.Factor) + ", in the step"

@@ -75,6 +75,26 @@ func TestGrowthForms(t *testing.T) {
 			t.Errorf("\n%s\n, want\n%s", got, want)
 		}
 	}
+	const misses = "no form fits: the best, quadratic, misses the cost at 1000 by 35 %"
+	unfit := Growth{
+		Operation: "load", Metric: "cpu", Factor: "n", Unit: metric.CPUSeconds, Range: Interval{1, 3000}, Reason: misses,
+		BreaksBudgetAt: &Crossing{Value: 2000, Lo: new(1000.0), Hi: new(3000.0)}, Budget: "load.cpu <= 12us",
+		Constant: &Interval{-0.001, 0.002},
+	}
+	stepped := unfit
+	stepped.Step, stepped.BreaksBudgetAt = &Step{From: 30, To: 100, Factor: 3}, nil
+	stepped.Reason += "; the budget is exceeded from the smallest size on"
+	for want, g := range map[string]Growth{
+		"load.cpu: no law is named: " + misses + "; over 1–3000; breaks load.cpu <= 12us between n = 1000 and 3000; its " +
+			"growth from the smallest to the largest size lies between -0.1 % and 0.2 %": unfit,
+		"load.cpu: no single law: step between n = 30 and 100: ×3; " + misses + "; the budget is exceeded from the " +
+			"smallest size on, over 1–3000; its growth from the smallest to the largest size lies between -0.1 % and " +
+			"0.2 %": stepped,
+	} {
+		if got := (&Report{}).law(&g); got != want {
+			t.Errorf("\n%s\n, want\n%s", got, want)
+		}
+	}
 	if got, want := (&Growth{Law: "log", Factor: "rules"}).formula("log"), "0 + 0·log₂(1+rules)"; got != want {
 		t.Errorf("a law in log₂ reads %q, want %q", got, want)
 	}

@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -43,6 +44,10 @@ func (g *GrowthFit) describe(d costs, y []float64, without [][]float64, t turn, 
 	g.Band = func(n float64) Estimate {
 		return exponential(along(func(c course) float64 { return math.Log(c.At(n)) }))
 	}
+	if g.Unfit = d.missed(full, deleted, y, without, o); g.Unfit != nil {
+		g.unfit(d, y, without, t, o)
+		return
+	}
 	switch {
 	case len(t.steps) > 0:
 		g.step(d, without, t.steps, o)
@@ -59,6 +64,84 @@ func (g *GrowthFit) describe(d costs, y []float64, without [][]float64, t turn, 
 		g.Knee = k
 	}
 	g.breaks(d, full, deleted, o)
+}
+
+// unfit says that no form fits, gives the break by what was measured alone, and describes a step, which was measured
+// whatever the form.
+func (g *GrowthFit) unfit(d costs, y []float64, without [][]float64, t turn, o GrowthOptions) {
+	best, reason := string(g.Best.Law), t.reason
+	switch {
+	case len(t.steps) > 0:
+		best, reason = string(t.steps[0].fit.Law)+" beside a step", ""
+	case t.at() > 0:
+		best, reason = "one with a bend", ""
+	}
+	g.Named, g.Reason = false, joined(fmt.Sprintf("no form fits: the best, %s, misses the cost at %v by %.0f %%", best,
+		g.Unfit.N, 100*g.Unfit.By), reason)
+	g.breaksBetween(d, y, o)
+	if len(t.steps) > 0 {
+		g.step(d, without, t.steps, o)
+		g.BreaksInStep = g.Breaks != nil && g.Breaks.Lo == g.Step.From && g.Breaks.Hi == g.Step.To
+	}
+}
+
+// missed returns the size whose cost a description misses most, of those that it is known to miss by more than the
+// margin, at an error of 1 % over all sizes; nil if there is none. What blocks share cancels, since the description is
+// fitted without each block as well.
+func (d costs) missed(full course, deleted []course, y []float64, without [][]float64, o GrowthOptions) (m *Miss) {
+	for i, n := range d.n {
+		off := func(y []float64, c course) float64 { return math.Log(c.At(n)) - y[i] }
+		part := make([]float64, len(deleted))
+		for b, c := range deleted {
+			part[b] = off(without[b], c)
+		}
+		e := spread(off(y, full), part, 1-0.01/float64(len(d.n)))
+		by := math.Abs(math.Expm1(e.Value))
+		if margin := math.Log1p(o.Margin); (e.Lo > margin || e.Hi < -margin) && (m == nil || by > m.By) {
+			m = &Miss{N: n, By: by}
+		}
+	}
+	return m
+}
+
+// breaksBetween finds the neighbouring sizes between which the cost first exceeds the budget, by what was measured
+// alone: it is below the budget up to Lo, and above it at Hi.
+func (g *GrowthFit) breaksBetween(d costs, y []float64, o GrowthOptions) {
+	if math.IsNaN(o.Budget) {
+		return
+	}
+	limit := math.Log(o.Budget)
+	first := slices.IndexFunc(y, func(v float64) bool { return v >= limit })
+	switch first {
+	case -1:
+		g.Reason = joined(g.Reason, "the budget is not reached at any size that was measured")
+		return
+	case 0:
+		g.Reason = joined(g.Reason, "the budget is exceeded from the smallest size on")
+		return
+	}
+	lo, hi := first-1, first
+	for ; lo >= 0 && d.own(lo, o.Level).Hi >= limit; lo-- {
+	}
+	for ; hi < len(y) && d.own(hi, o.Level).Lo < limit; hi++ {
+	}
+	e := Estimate{Value: (d.n[first-1] + d.n[first]) / 2, Lo: 0, Hi: math.Inf(1), Level: o.Level, N: d.blocks()}
+	if lo >= 0 {
+		e.Lo = d.n[lo]
+	}
+	if hi < len(y) {
+		e.Hi = d.n[hi]
+	}
+	g.Breaks = &e
+}
+
+// own is the interval of one size's logarithm by itself; the whole line for few blocks.
+func (d costs) own(i int, level float64) Estimate {
+	e, err := HodgesLehmann(d.log[i], level)
+	if err != nil {
+		return spread(Median(d.log[i]), nil, level)
+	}
+	return e.Estimate
 }
 
 // apart reports whether the costs on both sides of a knee are known to differ in kind: the slopes, or the constant and

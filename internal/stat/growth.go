@@ -89,6 +89,10 @@ type GrowthFit struct {
 	BreaksInStep bool   // the budget breaks in the step: Breaks lies between its sizes, and no nearer is known
 	Extrapolated bool   // Breaks lies beyond 3 times the largest measured size
 	Reason       string // why no law is named, or no break given; empty if both are
+	// Unfit is the size that even the best description is known to miss by more than the margin; nil if there is none.
+	// Then no form may be stated: no law is Named, there is no Knee, of a Step only its place and Across may be used, and
+	// Breaks lies between measured sizes.
+	Unfit *Miss
 	// Constant is the relative growth from the smallest to the largest size (0.5: half as much again), free of any law;
 	// nil for one block. Flat says that it is equivalent to none within the margin.
 	Constant *Estimate
@@ -97,6 +101,9 @@ type GrowthFit struct {
 	// sizes of a step, where nothing is known, it is that of the sizes before.
 	Band func(n float64) Estimate
 }
+
+// Miss is a size whose cost a description misses, and by what share of it: 0.1 where it says 10 % more or less.
+type Miss struct{ N, By float64 }
 
 // FitGrowth fits the six laws to blocks[size][block], the cost of size n[size] in each block; every size must have the
 // same blocks, and one block is enough for a fit but not for intervals. The cost of a size is the Hodges–Lehmann
@@ -196,7 +203,7 @@ func (g *GrowthFit) growth(d costs, o GrowthOptions) error {
 	e := t.Estimate
 	e.Value, e.Lo, e.Hi = math.Expm1(e.Value), math.Expm1(e.Lo), math.Expm1(e.Hi)
 	g.Constant = &e
-	g.Flat = o.Margin > 0 && Equivalent(e, 1/(1+o.Margin)-1, o.Margin)
+	g.Flat = o.Margin > 0 && g.Unfit == nil && Equivalent(e, 1/(1+o.Margin)-1, o.Margin)
 	if g.Flat && g.Named { // an exact count that varies in its last digits can have a law, of no consequence
 		g.Named, g.Reason = false, joined("its growth over the range is within the margin", g.Reason)
 	}

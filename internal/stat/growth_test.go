@@ -249,3 +249,40 @@ func TestKneeNeedsSlopesApart(t *testing.T) {
 		t.Errorf("%d bends are claimed, %d left open", claimed, open)
 	}
 }
+
+// TestNoFormWhereTheBestMisses: where a size's own cost contradicts the best form, no form is given, a break lies
+// between sizes that were measured, and growth between the ends is not called none.
+func TestNoFormWhereTheBestMisses(t *testing.T) {
+	sizes := []float64{1, 3, 10, 30, 100, 300, 1000, 3000}
+	for name, c := range map[string]struct {
+		at     func(n float64) float64
+		unfit  bool
+		lo, hi float64 // 0: no break
+	}{
+		"jumps at its last size": {func(n float64) float64 { return 10 + 20*(1+math.Copysign(1, n-2000)) }, true, 1000, 3000},
+		"more at one size":       {func(n float64) float64 { return 10 + 20*math.Exp(-math.Abs(n-100)) }, true, 30, 100},
+		"a hump": {func(n float64) float64 {
+			return 10 + 20*math.Exp(-math.Pow(math.Log(n/30), 4))
+		}, true, 3, 10},
+		"falls":            {func(n float64) float64 { return 10 + 40/n }, true, 0, 0},
+		"linear":           {func(n float64) float64 { return 10 + n/100 }, false, 190, 210},
+		"bends within 2 %": {func(n float64) float64 { return 10 + n/100 + 0.1*min(1, n/300) }, false, 150, 210},
+	} {
+		g := fit(t, sizes, costsOf(sizes, c.at, 10, 0.003), 12)
+		said := strings.Contains(g.Reason, "no form fits")
+		if (g.Unfit != nil) != c.unfit || said != c.unfit || c.unfit && (g.Named || g.Flat || g.Knee != nil) {
+			t.Errorf("%s: missed %+v, named %v, flat %v, knee %v, %q", name, g.Unfit, g.Named, g.Flat, g.Knee, g.Reason)
+		}
+		switch b := g.Breaks; {
+		case b == nil:
+			if c.hi > 0 {
+				t.Errorf("%s: no break: %q", name, g.Reason)
+			}
+			if falls := strings.HasSuffix(g.Reason, "the budget is exceeded from the smallest size on"); !falls {
+				t.Errorf("%s: %q", name, g.Reason)
+			}
+		case c.unfit && (b.Lo != c.lo || b.Hi != c.hi), b.Lo < c.lo || b.Hi > c.hi:
+			t.Errorf("%s breaks at %+v, want between %v and %v", name, *b, c.lo, c.hi)
+		}
+	}
+}

@@ -26,7 +26,7 @@ type Step struct {
 	Law    Fit
 	Tied   []Law
 	C0, C1 Estimate // of the sizes up to From
-	// Before and After are fits of each side alone; nil with fewer than 6 sizes.
+	// Before and After are fits of each side alone; nil with fewer than 6 sizes, and where no law fits them.
 	Before, After *GrowthFit
 }
 
@@ -123,7 +123,15 @@ func side(d costs, from, to int, without [][]float64, o GrowthOptions) *GrowthFi
 	for b, y := range without {
 		cut[b] = y[from:to]
 	}
-	g := fitCosts(part, part.centre(-1), cut, o)
+	y := part.centre(-1)
+	g := fitCosts(part, y, cut, o)
+	deleted := make([]course, len(cut))
+	for b, without := range cut {
+		deleted[b] = fitLaw(g.Best.Law, part.n, without)
+	}
+	if part.missed(g.Best, deleted, y, cut, o) != nil {
+		return nil
+	}
 	if err := g.growth(part, o); err != nil {
 		return nil
 	}

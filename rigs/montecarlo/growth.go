@@ -57,6 +57,7 @@ type Growth struct {
 	// Named rightly, named wrongly; not named with the truth among the best and tied, without it.
 	Right, Wrong, Tied, Missed float64
 	FalseKnee, FalseStep       float64
+	Unfit                      float64 // said that no form fits
 	// Coverage of the 95 % intervals of c1 and of the sizes at which budgets within and beyond the measured range
 	// break, over the runs whose best law was the true one; NaN for fewer than 100 of them.
 	C1, Inside, Beyond float64
@@ -66,6 +67,7 @@ type fitted struct {
 	best           stat.Law
 	named, listed  bool
 	knee, step     bool
+	unfit          bool
 	c1, in, beyond bool
 }
 
@@ -81,7 +83,7 @@ func GrowthOf(ctx context.Context, s Study, l stat.Law, ladder Ladder, noise flo
 			return fitted{}
 		}
 		return fitted{
-			best: g.Best.Law, named: g.Named, knee: g.Knee != nil, step: g.Step != nil,
+			best: g.Best.Law, named: g.Named, knee: g.Knee != nil, step: g.Step != nil, unfit: g.Unfit != nil,
 			listed: g.Best.Law == l || slices.Contains(g.Tied, l),
 			c1:     holds(&g.C1, c1), in: holds(g.Breaks, last/2), beyond: holds(far.Breaks, 2*last),
 		}
@@ -94,6 +96,7 @@ func GrowthOf(ctx context.Context, s Study, l stat.Law, ladder Ladder, noise flo
 		Missed:    share(runs, func(f fitted) bool { return !f.named && !f.listed }),
 		FalseKnee: share(runs, func(f fitted) bool { return f.knee }),
 		FalseStep: share(runs, func(f fitted) bool { return f.step }),
+		Unfit:     share(runs, func(f fitted) bool { return f.unfit }),
 		C1:        math.NaN(), Inside: math.NaN(), Beyond: math.NaN(),
 	}
 	same := slices.DeleteFunc(runs, func(f fitted) bool { return f.best != l })

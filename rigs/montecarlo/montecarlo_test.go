@@ -180,6 +180,7 @@ func TestGrowthOf(t *testing.T) {
 		wantWithin(t, string(l)+" named wrongly", g.Wrong, 0, 0.03)
 		wantWithin(t, string(l)+" with a knee", g.FalseKnee, 0, 0.08)
 		wantWithin(t, string(l)+" with a step", g.FalseStep, 0, 0.05)
+		wantWithin(t, string(l)+" not fitted", g.Unfit, 0, 0.05)
 		if l == stat.Constant {
 			wantWithin(t, "constant named", g.Right, 0, 0) // it is a bound, never a law
 			continue
