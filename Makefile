@@ -33,12 +33,12 @@ modules: ## the Go modules whose sources tare embeds, as links in bin/modules, t
 	$(MAKER) modules
 
 test: bin/gotestsum ## everything that this machine can run: go test ./... (make lint vets), and a table of what it could not
-	@bin/gotestsum --format standard-quiet --hide-summary=skipped --jsonfile bin/test.json -- -p $$(($$(getconf _NPROCESSORS_ONLN)+1)) -timeout 25m -vet=off ./...; \
+	@bin/gotestsum --format standard-quiet --hide-summary=skipped --jsonfile bin/test.json -- -p $$(($$(getconf _NPROCESSORS_ONLN)+1)) -timeout 25m -vet=off -ldflags=-w ./...; \
 	failed=$$?; $(MAKER) untried bin/test.json && exit $$failed
 
-# A program with the detector sleeps for a second before it exits, and tests start hundreds of them.
+# Programs with the detector sleep for a second before they exit; -w leaves out what debuggers read: half of the linking.
 race: bin/gotestsum ## the packages with goroutines, under the race detector, with -short
-	GORACE=atexit_sleep_ms=50 bin/gotestsum --format standard-quiet --hide-summary=skipped -- -race -short -vet=off \
+	GORACE=atexit_sleep_ms=50 bin/gotestsum --format standard-quiet --hide-summary=skipped -- -race -short -vet=off -ldflags=-w \
 	  $$($(MAKER) concurrent)
 
 bin/gotestsum bin/golangci-lint: tools/go.mod tools/go.sum
@@ -49,7 +49,7 @@ lint: bin/golangci-lint ## golangci-lint at the version that tools/go.mod pins
 
 quick: ## for the loop of an edit: vet everything, and the tests that take no second
 	$(GO) vet ./...
-	$(GO) test -short -vet=off ./...
+	$(GO) test -short -vet=off -ldflags=-w ./...
 
 check: lint race test ## what a change must pass before it is sent
 

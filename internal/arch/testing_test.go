@@ -71,7 +71,7 @@ func TestMakefileNamesNoTests(t *testing.T) {
 		t.Errorf("the Makefile has %d lines, want 80 at most: a screen", n)
 	}
 	rule := regexp.MustCompile(`(?m)^test:.*\n(\t.*\n)+`).FindString(makefile)
-	all := strings.Contains(rule, " -- -p $$(($$(getconf _NPROCESSORS_ONLN)+1)) -timeout 25m -vet=off ./...;")
+	all := strings.Contains(rule, " -- -p $$(($$(getconf _NPROCESSORS_ONLN)+1)) -timeout 25m -vet=off -ldflags=-w ./...;")
 	if !all || strings.Contains(rule, "-run") || strings.Contains(rule, "-skip") {
 		t.Errorf("make test does not run all tests of all packages:\n%s", rule)
 	}
