@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -142,7 +141,7 @@ func (p *arm) policiesChange() (area.Change, error) {
 		Area: areaName, Kind: changePolicies, ID: fmt.Sprintf("policies-%d", p.index),
 		Data: map[string]string{
 			"url": p.spec.URL, "adapter": p.adapter.Name, "name": name, "target": string(section),
-			"max_rate": strconv.FormatFloat(p.env.Limit.Rate(), 'g', -1, 64),
+			"max_rate": p.env.Limit.Journaled(),
 		},
 	}, nil
 }
@@ -186,9 +185,9 @@ func limitOf(c area.Change, by clock.Clock) (*ratelimit.Limiter, error) {
 	if !isJournaled {
 		return nil, nil
 	}
-	rate, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(rate >= 0) {
-		return nil, fmt.Errorf("the journal: max_rate %q is no rate", text)
+	rate, err := ratelimit.ParseJournaled(text)
+	if err != nil {
+		return nil, fmt.Errorf("the journal: %w", err)
 	}
 	if by == nil {
 		by = clock.System{}

@@ -3,7 +3,9 @@ package ratelimit
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +40,17 @@ func (l *Limiter) Rate() float64 {
 		return 0
 	}
 	return l.rate
+}
+
+// Journaled is the bound as a journal has it, for an undo in another process.
+func (l *Limiter) Journaled() string { return strconv.FormatFloat(l.Rate(), 'g', -1, 64) }
+
+// ParseJournaled reads what Journaled has written.
+func ParseJournaled(text string) (rate float64, err error) {
+	if rate, err = strconv.ParseFloat(text, 64); err != nil || !(rate >= 0) {
+		return 0, fmt.Errorf("max_rate %q is no rate", text)
+	}
+	return rate, nil
 }
 
 // Takes returns how long n requests take at the bound.

@@ -121,3 +121,18 @@ func TestNoLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestJournaled: a journal gives an undo the bound of the run, and what is no rate is refused.
+func TestJournaled(t *testing.T) {
+	var none *Limiter
+	for text, l := range map[string]*Limiter{"0": none, "12.5": New(clock.System{}, 12.5)} {
+		if got, err := ParseJournaled(l.Journaled()); l.Journaled() != text || got != l.Rate() || err != nil {
+			t.Errorf("%q is read as %v, %v", l.Journaled(), got, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "NaN", "ten", "1e999"} {
+		if rate, err := ParseJournaled(text); err == nil {
+			t.Errorf("%q is read as %v", text, rate)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,7 +37,7 @@ func (c *Cluster) Change(areaName, id string, resources []schema.GroupVersionRes
 		"kubeconfig": c.location.Kubeconfig, "context": c.location.Context, "server": c.location.Server,
 		"ca_sha256": c.location.CA,
 		"run":       c.run, "resources": strings.Join(words, ","), "kinds": strings.Join(kinds, ","),
-		"max_rate": strconv.FormatFloat(c.limit.Rate(), 'g', -1, 64),
+		"max_rate": c.limit.Journaled(),
 	}}, nil
 }
 
@@ -103,8 +102,8 @@ func parseChange(data map[string]string) (j journaled, err error) {
 	if err := checkRun(j.run); err != nil {
 		return j, err
 	}
-	if j.rate, err = strconv.ParseFloat(data["max_rate"], 64); err != nil || j.rate < 0 || j.rate != j.rate {
-		return j, fmt.Errorf("max_rate %q is no rate", data["max_rate"])
+	if j.rate, err = ratelimit.ParseJournaled(data["max_rate"]); err != nil {
+		return j, err
 	}
 	resources, err := triples(data["resources"], "resource")
 	if err != nil {
