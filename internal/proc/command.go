@@ -58,8 +58,8 @@ func (c *Cmd) Run() error {
 	}
 	c.group.follow(c.Process.Pid, fd)
 	defer c.group.close()
-	unbounded := errors.Join(bound(c.Process.Pid, unix.RLIMIT_DATA, c.Memory),
-		bound(c.Process.Pid, unix.RLIMIT_CPU, c.Seconds))
+	unbounded := errors.Join(Bound(c.Process.Pid, unix.RLIMIT_DATA, c.Memory),
+		Bound(c.Process.Pid, unix.RLIMIT_CPU, c.Seconds))
 	if unbounded != nil {
 		_ = c.group.signal(syscall.SIGKILL) // it may have ended meanwhile
 	}
@@ -90,8 +90,9 @@ func (a *after) Read(p []byte) (int, error) {
 	return a.Reader.Read(p)
 }
 
-// bound sets a limit of a process, unless it has a lower one or the limit is 0.
-func bound(pid, resource int, most uint64) error {
+// Bound sets a limit of a process (setrlimit(2)), unless it has a lower one or the limit is 0. The hard limit becomes
+// the same: a program in Go goes on beyond a soft limit of its processor time.
+func Bound(pid, resource int, most uint64) error {
 	var limit unix.Rlimit
 	if most == 0 {
 		return nil

@@ -135,7 +135,7 @@ func (c *Child) configure(config []byte) error {
 			return err
 		}
 	}
-	if err := bound(c.PID, unix.RLIMIT_DATA, c.spec.Memory); err != nil {
+	if err := Bound(c.PID, unix.RLIMIT_DATA, c.spec.Memory); err != nil {
 		return c.exitOr(err)
 	}
 	if c.spec.Born != nil {

@@ -112,18 +112,8 @@ func bound(seconds uint64) error {
 	if _, err := fmt.Sscan(string(text), &ignored, &ignored, &ignored, &ignored, &ignored, &data); err != nil {
 		return fmt.Errorf("read /proc/self/statm: %w", err)
 	}
-	return errors.Join(lower(unix.RLIMIT_DATA, data*uint64(os.Getpagesize())+mostMemory), lower(unix.RLIMIT_CPU, seconds))
-}
-
-// lower sets a limit of this process, unless it has a lower one.
-func lower(what int, to uint64) error {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(what, &limit); err != nil {
-		return err
-	}
-	limit.Cur = min(limit.Cur, to)
-	limit.Max = limit.Cur // Go goes on at the lower one of the processor time
-	return unix.Setrlimit(what, &limit)
+	return errors.Join(proc.Bound(os.Getpid(), unix.RLIMIT_DATA, data*uint64(os.Getpagesize())+mostMemory),
+		proc.Bound(os.Getpid(), unix.RLIMIT_CPU, seconds))
 }
 
 func (o order) kustomize() ([]byte, error) {
