@@ -41,8 +41,8 @@ func (p *arm) trespasses() (out []load.Operation, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("render the trespass of %s: %w", o.name, err)
 			}
-			op.Name, op.Twin, op.Weight = pod.trespassOf(o), o.name, 1
-			op.Causes, op.Expect, op.Describe = trespassCauses(p.rightless()), "a denial by "+w.guard, w.describe
+			op.Name, op.Twin, op.Weight = pod.nameOf(o), o.name, 1
+			op.Causes, op.Expect, op.Describe = trespassCauses(p.rightless()), w.expects(), w.describe
 			out = append(out, op)
 		}
 	}
@@ -69,10 +69,10 @@ type trespass struct {
 	guard  string // what must deny it
 }
 
-var (
-	_ load.Wire = (*trespass)(nil)
-	_ load.Wire = (*trespass)(nil)
-)
+var _ load.Wire = (*trespass)(nil)
+
+// expects is what must happen to it.
+func (w *trespass) expects() string { return "a denial by " + w.guard }
 
 // trespass renders the trespass of an operation.
 func (p *arm) trespass(o operation, pod forbiddenPod, name string) (*trespass, error) {

@@ -108,7 +108,7 @@ func TestEachPolicyIsTried(t *testing.T) {
 	for want, by := range map[string][]string{
 		"create-forbidden-pod/a": {"a"}, "create-forbidden-pod/b+1": {"b", "c"}, "create-forbidden-pod": nil,
 	} {
-		if got := (forbiddenPod{by: by}).trespassOf(o); got != want {
+		if got := (forbiddenPod{by: by}).nameOf(o); got != want {
 			t.Errorf("%v: %s, want %s", by, got, want)
 		}
 	}

@@ -35,8 +35,8 @@ func (f forbiddenPod) deniers() string {
 	return "the policies " + strings.Join(f.by, ", ")
 }
 
-// trespassOf is the name of an operation's trespass with the pod.
-func (f forbiddenPod) trespassOf(o operation) string {
+// nameOf is the name of an operation's trespass with the pod.
+func (f forbiddenPod) nameOf(o operation) string {
 	switch n := len(f.by); n {
 	case 0:
 		return o.forbidden()
@@ -164,25 +164,26 @@ func (p *arm) chooseTrespasses(ctx context.Context) error {
 		if !o.guarded() {
 			continue
 		}
-		var said error
+		var first error
 		for n, pod := range p.forbiddenByOwn(o) {
 			w, err := p.trespass(o, pod, fmt.Sprintf("f%dc", p.index))
 			if err != nil {
 				return fmt.Errorf("render the trespass of %s: %w", o.name, err)
 			}
-			a, err := p.asker.send(ctx, w.Render(nil, 0), false)
-			if err != nil {
-				return fmt.Errorf("operation %s: %w", pod.trespassOf(o), err)
-			}
-			if w.Check(0, a.status, a.body) == load.Denied {
+			refusal, err := p.askTrespass(ctx, &load.Operation{
+				Name: pod.nameOf(o), Twin: o.name, Wire: w, Expect: w.expects(),
+			})
+			switch {
+			case err != nil:
+				return err
+			case refusal == nil:
 				tried[o.name] = append(tried[o.name], tries[n])
-			} else if said == nil {
-				said = fmt.Errorf("operation %s: want a denial by %s before the load, got: %s; leave %s out of "+
-					"load.operations", pod.trespassOf(o), w.guard, a.message(), o.name)
+			case first == nil:
+				first = refusal
 			}
 		}
-		if len(tried[o.name]) == 0 && said != nil {
-			return said
+		if len(tried[o.name]) == 0 && first != nil {
+			return first
 		}
 	}
 	p.policies.tried = tried
@@ -231,7 +232,7 @@ func (p *arm) untried() (out []string) {
 	}
 	for i, names := range by {
 		if len(names) > 0 {
-			out = append(out, untried(names, reasons[i]))
+			out = append(out, notTried(names, reasons[i]))
 		}
 	}
 	return out
@@ -247,8 +248,8 @@ func seesPods(one *own.Policy) bool {
 	})
 }
 
-// untried names policies that are not tried.
-func untried(names []string, why string) string {
+// notTried names policies that are not tried.
+func notTried(names []string, why string) string {
 	return fmt.Sprintf("%s not tried (%s): %s", unit.Count(len(names), "policy"), why, strings.Join(names, ", "))
 }
 

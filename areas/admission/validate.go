@@ -166,7 +166,7 @@ func (s *Spec) warnUntried(q area.Asked, treatments []design.Treatment) []area.F
 		if len(out) == 0 {
 			return nil
 		}
-		return []area.Finding{{Severity: area.Warning, Message: p.spec.Bundle + ": " + untried(out, noPods)}}
+		return []area.Finding{{Severity: area.Warning, Message: p.spec.Bundle + ": " + notTried(out, noPods)}}
 	})
 }
 

@@ -26,7 +26,7 @@ type interrupts struct {
 	phase interruptPhase
 	dir   string         // of the record
 	w     *record.Writer // of the run
-	first os.Signal      // since when something may be left to undo; nil: none
+	first os.Signal      // the first signal while something may be left to undo; nil: none yet
 	at    time.Time      // when it came
 	alone bool           // nobody reads the output any more
 }

@@ -158,7 +158,7 @@ func perhapsInNone(rules []admission.NamedRuleWithOperations) string {
 	return ""
 }
 
-// constraintsOf are the matchConstraints of a policy of Kyverno's in CEL; nil: there are none.
+// constraintsOf are the matchConstraints of a policy of Kyverno's in CEL; nil: it has none.
 func constraintsOf(o *unstructured.Unstructured) tree {
 	if !IsCEL(o) {
 		return nil

@@ -24,7 +24,8 @@ var (
 	opens = regexp.MustCompile(`#include|include[ \t]|abi(?:[\s<"/\\.#]|$)`)
 	// opened follows the word: " if exists", and a file.
 	opened = regexp.MustCompile(`^(?:([ \t]+if[ \t]+exists)[ \t])?\s*(<[^\\"<>[:cntrl:] ]+>|"[^\\"[:cntrl:]]+")`)
-	// comment is none that begins like #include. It may be in a string: it is dropped only if a directive could be in it.
+	// comment matches comments, but those that begin like #include. A match may stand in a string, so it is dropped only
+	// if it could hold a directive.
 	comment = regexp.MustCompile(`(?m)(^|[ \t])#([^i\n]|i[^n\n]|in[^c\n]).*$`)
 )
 
