@@ -87,7 +87,7 @@ func shim(c shimConfig, ready func(any) error) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
-	if err := allowFiles(c.Files); err != nil {
+	if err := errors.Join(allowFiles(c.Files), workload.AdoptOrphans()); err != nil {
 		return err
 	}
 	if c.Observe { // before setStdin gives this thread descriptors of its own, which no other process could copy

@@ -24,7 +24,7 @@ type Spec struct {
 	// Workloads are micro-workloads by name; package workload has them.
 	Workloads []string `yaml:"workloads,omitempty" json:"workloads,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Micro-workloads: exec, spawn, fork, shell, open, stat, create, connect, udpconnect, read, pipe, switch, copy, copy1024, copy256, syscall, compute."`
 	// Commands are command lines.
-	Commands []Command `yaml:"commands,omitempty" json:"commands,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Command lines, each timed from its fork to its end. Its CPU time is that of all processes that it waited for."`
+	Commands []Command `yaml:"commands,omitempty" json:"commands,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Command lines, each timed from its fork to its end. Its CPU time is that of all processes that it waited for, and of those left behind that ended within 0.2 s; one that goes on is an error."`
 	// Real are workloads of installed programs.
 	Real []string `yaml:"real,omitempty" json:"real,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Real workloads, of programs that are installed: redis, redis-get, redis-set, redis-lpop, nginx, apache, sysbench. redis-get-50 is redis-get on 50 connections at the same time."`
 	// Connections are numbers of connections to each server of Real that names none itself.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/internal/clock"
 	"tare/internal/proc"
 )
 
@@ -36,8 +37,60 @@ func (c *Command) Validate() error {
 	return nil
 }
 
-// runCommand runs c n times and sums the cost. The CPU time is that of the command and of the processes that it has
-// waited for.
+// AdoptOrphans makes this process, and the program that it becomes, the parent of what its commands leave behind.
+func AdoptOrphans() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("adopt what commands leave behind: %w", err)
+	}
+	return nil
+}
+
+// reap waits for the children that have ended, and returns their CPU time and whether others are running.
+func reap() (cpu time.Duration, running bool, err error) {
+	for {
+		var used unix.Rusage
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, &used)
+		switch {
+		case errors.Is(err, unix.ECHILD):
+			return cpu, false, nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return cpu, false, fmt.Errorf("wait for what a command has left behind: %w", err)
+		case pid == 0:
+			return cpu, true, nil
+		}
+		cpu += time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	}
+}
+
+// lingers is how long what a command has left behind may take to end.
+const lingers = 200 * time.Millisecond
+
+// orphans waits for what a command has left behind, and returns its CPU time. It is an error if some of it goes on.
+func (c *Command) orphans(ctx context.Context, line []string) (time.Duration, error) {
+	var total time.Duration
+	for waited := time.Duration(0); ; waited += time.Millisecond {
+		cpu, running, err := reap()
+		total += cpu
+		switch {
+		case err != nil || !running:
+			return total, err
+		case waited >= lingers:
+			return 0, &Failure{
+				Op: c.Name, Call: line[0],
+				Detail: "it ended, but left processes behind that go on, whose work would not be counted: have it wait for " +
+					"them, or start them in prepare",
+			}
+		}
+		if err := (clock.System{}).Sleep(ctx, time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// runCommand runs c n times and sums the cost. The CPU time is that of the command, of the processes that it has waited
+// for, and of those that have ended without that.
 func runCommand(ctx context.Context, c Command, n int) (Cost, error) {
 	total := Cost{N: n}
 	for range n {
@@ -46,9 +99,20 @@ func runCommand(ctx context.Context, c Command, n int) (Cost, error) {
 				return Cost{}, fmt.Errorf("prepare: %w", err)
 			}
 		}
+		_, others, err := reap() // started by prepare: they are not the run's
+		if err != nil {
+			return Cost{}, err
+		}
 		cost, err := c.once(ctx, c.Run)
 		if err != nil {
 			return Cost{}, err
+		}
+		if !others {
+			left, err := c.orphans(ctx, c.Run)
+			if err != nil {
+				return Cost{}, err
+			}
+			cost.CPU += left
 		}
 		total.Wall += cost.Wall
 		total.CPU += cost.CPU

@@ -31,7 +31,11 @@ func TestCommandCostsWhatItUses(t *testing.T) {
 		}
 		return got
 	}
+	orphan := Command{Name: "orphan", Run: []string{"sh", "-c", `sh -c "i=0; while [ \$i -lt 20000 ]; do i=\$((i+1)); done" &`}}
 	one, three, below, none := cost(burn, 1), cost(burn, 3), cost(child, 1), cost(idle, 2)
+	if left := cost(orphan, 1); left.CPU < one.CPU/4 {
+		t.Errorf("a loop that the command leaves behind costs %v, the same loop of its own %v", left.CPU, one.CPU)
+	}
 	if none.Wall < 100*time.Millisecond || none.CPU > none.Wall {
 		t.Errorf("two sleeps of 50 ms cost %+v", none)
 	}
@@ -85,7 +89,8 @@ func TestCommandFailures(t *testing.T) {
 			0,
 			"prepare: c: sh: exit status 1: why",
 		},
-		"left behind": {Command{Run: []string{"sh", "-c", "sleep 30 &"}}, 0, "left processes behind"},
+		"left behind": {Command{Run: []string{"sh", "-c", "sleep 30 &"}}, 0, "hold its errors open"},
+		"going on":    {Command{Run: []string{"sh", "-c", "sleep 2 2>/dev/null &"}}, 0, "left processes behind that go on"},
 	} {
 		f.cmd.Name = "c"
 		_, err := c.Command(t.Context(), f.cmd, 1)

@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 }
 
 func work(dir, denied string) error {
+	if err := AdoptOrphans(); err != nil {
+		return err
+	}
 	if denied != "" {
 		err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync, Policy: seccomp.Policy{
 			DefaultAction: seccomp.ActionAllow,
