@@ -82,11 +82,13 @@ func (p *parser) exits(t design.Treatment, codes []*int, times int) error {
 			failed[i] = 1
 		}
 	}
-	if n == 0 {
-		return nil
+	if len(codes) == 0 {
+		return nil // it was not asked whether they failed
 	}
-	p.warn("%s: %s ended with another exit code than 0: a run that failed took no time that keeps a limit",
-		t.ID, unit.Count(n, "run"))
+	if n > 0 {
+		p.warn("%s: %s ended with another exit code than 0: a run that failed took no time that keeps a limit",
+			t.ID, unit.Count(n, "run"))
+	}
 	for i := range times {
 		one := Repetition{N: 1, Values: []float64{float64(n) / float64(len(codes))}}
 		if len(codes) == times {
