@@ -92,11 +92,14 @@ func (d *dataset) neverAnswered(m *measure) *measure {
 			found = true
 		case costs:
 			each := i < len(m.weight) && m.weight[i] == float64(s.Len()) // a value is of one run
-			run := d.unblocked && each && m.metric.Name == metric.Wall.Name
-			if !run && m.metric.Name != metric.Service.Name || failed == nil || !(failed.value[i] > 0) {
+			wall := m.metric.Name == metric.Wall.Name
+			if !wall && m.metric.Name != metric.Service.Name || failed == nil || !(failed.value[i] > 0) {
 				continue
 			}
-			answered := s.neverAnswered(failed.value[i])
+			answered := s.ofAnswered(failed.value[i])
+			if run := d.unblocked && each; run || !wall {
+				answered = s.neverAnswered(failed.value[i])
+			}
 			x.value[i], x.samples[i], found = stat.SortedMedian(answered.Values), answered, true
 		}
 	}
@@ -111,6 +114,19 @@ func (d *dataset) neverAnswered(m *measure) *measure {
 func (s costs) neverAnswered(share float64) costs {
 	n := min(int(math.Ceil(share*float64(s.Len())-1e-9)), s.Len())
 	return costs{append(slices.Clone(s.Values[n:]), slices.Repeat([]float64{stat.Never}, n)...)}
+}
+
+// ofAnswered are the times of batches for each call that was answered, if those that failed, a share, took no time.
+func (s costs) ofAnswered(share float64) costs {
+	values := make(stat.Values, 0, s.Len())
+	for _, v := range s.Values {
+		answered := stat.Never
+		if share < 1 {
+			answered = min(v/(1-share), stat.Never)
+		}
+		values = append(values, answered)
+	}
+	return costs{values}
 }
 
 // A time or a change beyond these is one of calls that were never answered.
