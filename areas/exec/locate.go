@@ -62,11 +62,7 @@ func (s *Spec) code(path, dir string) map[string]string {
 		if !filepath.IsAbs(arg) {
 			arg = filepath.Join(dir, arg)
 		}
-		info, err := os.Stat(arg)
-		if err != nil || !info.Mode().IsRegular() {
-			continue // an option
-		}
-		if _, script := interpreters()[filepath.Ext(arg)]; script || info.Mode().Perm()&0o111 != 0 {
+		if files.IsCode(arg) {
 			out[arg] = arg
 		}
 	}
@@ -76,7 +72,7 @@ func (s *Spec) code(path, dir string) map[string]string {
 // name returns the program's name in errors and tables: its file, or the script that it interprets.
 func (s *Spec) name() string {
 	for _, arg := range s.Program[1:] {
-		if _, script := interpreters()[filepath.Ext(arg)]; script && !strings.HasPrefix(arg, "-") {
+		if _, script := files.Interpreter(arg); script && !strings.HasPrefix(arg, "-") {
 			return filepath.Base(arg)
 		}
 	}
@@ -172,17 +168,9 @@ func runnable(path string) error {
 	return script(path)
 }
 
-// interpreters run scripts, by the suffixes of the scripts' names.
-func interpreters() map[string]string {
-	return map[string]string{
-		".py": "python3", ".sh": "sh", ".js": "node", ".mjs": "node", ".rb": "ruby", ".pl": "perl",
-		".jar": "java, -jar", ".php": "php", ".lua": "lua",
-	}
-}
-
 // interpreterOf returns the likely interpreter of a file, from its name.
 func interpreterOf(path string) string {
-	if name, ok := interpreters()[filepath.Ext(path)]; ok {
+	if name, ok := files.Interpreter(path); ok {
 		return name
 	}
 	return "python3"

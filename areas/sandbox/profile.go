@@ -18,6 +18,7 @@ import (
 
 	"tare/area"
 	"tare/internal/design"
+	"tare/internal/files"
 	"tare/internal/kit"
 )
 
@@ -56,19 +57,27 @@ func (p *Profile) sum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Contents returns the SHA-256 of the profiles and rules of the treatments, by their paths.
+// Contents returns the SHA-256 of the profiles and rules of the treatments, and of the programs and scripts of the
+// commands, by their paths.
 func (Area) Contents(s area.Spec, treatments []design.Treatment) (map[string]string, error) {
 	spec, err := area.SpecOf[*Spec](s)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]string{}
+	const content = "content of "
+	for _, c := range spec.Commands {
+		for _, path := range c.code() {
+			if out[content+path], err = files.Sum(path); err != nil {
+				return nil, fmt.Errorf("tell command %q from what it may be later: %w", c.Name, err)
+			}
+		}
+	}
 	for _, t := range treatments {
 		p, err := spec.plan(t)
 		if err != nil {
 			return nil, fmt.Errorf("treatment %q: %w", t.ID, err)
 		}
-		const content = "content of "
 		if p.policy.Profile != nil {
 			out[content+t.Levels[factorProfile]] = p.policy.Profile.sum()
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"tare/area"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
+	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/internal/spelling"
 	"tare/internal/unit"
@@ -52,6 +54,21 @@ type Command struct {
 	Run []string `yaml:"run" json:"run" jsonschema:"required,minItems=1" jsonschema_description:"Program and arguments. No shell is involved unless one is named: [sh, -c, \"…\"]."`
 	// Prepare is run before each run.
 	Prepare []string `yaml:"prepare,omitempty" json:"prepare,omitempty" jsonschema:"minItems=1" jsonschema_description:"Program and arguments to run before each run, which are not timed. They run under the same enforcer."`
+}
+
+// code returns the files of the programs and scripts that the command names.
+func (c *Command) code() (out []string) {
+	for _, line := range [][]string{c.Prepare, c.Run} {
+		for i, word := range line {
+			if i == 0 {
+				word, _ = exec.LookPath(word) // without one the command fails, and says so
+			}
+			if files.IsCode(word) {
+				out = append(out, word)
+			}
+		}
+	}
+	return out
 }
 
 var _ area.Spec = (*Spec)(nil)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -13,7 +14,11 @@ import (
 func TestBlocksAreAddedUpToALook(t *testing.T) {
 	t.Parallel()
 	rec := &record.Record{Header: record.Header{Question: design.Compare}, Plan: record.Plan{Blocks: 40}}
-	rec.Header.Host.Kernel, rec.Header.Host.CPUs = kernelVersion(), runtime.NumCPU()
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Header.Host = record.Host{Name: name, Kernel: kernelVersion(), CPUs: runtime.NumCPU()}
 	for _, x := range []struct {
 		from, add, want int
 		refusal         string
@@ -29,5 +34,9 @@ func TestBlocksAreAddedUpToALook(t *testing.T) {
 		if got != x.want || (err == nil) != (x.refusal == "") || err != nil && !strings.Contains(err.Error(), x.refusal) {
 			t.Errorf("%d blocks and %d more: %d, %v", x.from, x.add, got, err)
 		}
+	}
+	rec.Header.Host.Name = "another-" + name
+	if _, err := blocksToCome(rec, 12, 0, 0); err == nil || !strings.Contains(err.Error(), "two hosts cannot be mixed") {
+		t.Errorf("of a record that another host made: %v", err)
 	}
 }

@@ -4,10 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -33,31 +30,11 @@ func Identity(p Program, d Description) (map[string]string, error) {
 		"operations and factors": hex.EncodeToString(sum[:]),
 	}
 	for name, path := range p.Files {
-		if out["content of "+name], err = content(path); err != nil {
+		if out["content of "+name], err = files.Sum(path); err != nil {
 			return nil, fmt.Errorf("tell %s from other programs: %w", p.Name, err)
 		}
 	}
 	return out, nil
-}
-
-// unreadable stands for the content of a file that is executable and not readable.
-const unreadable = "cannot be read"
-
-// content returns the SHA-256 of a file.
-func content(path string) (sum string, err error) {
-	f, err := files.ForReading(path)
-	if errors.Is(err, fs.ErrPermission) {
-		return unreadable, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("read %s: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // stat returns the current state of a program's files.
