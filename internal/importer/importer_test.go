@@ -54,12 +54,12 @@ func TestSamples(t *testing.T) {
 			"imported | Hash/sum=sha256 | allocations | 12 of 12", "imported | Hash/sum=crc32 | wall | 12 of 12",
 		},
 		"hyperfine.json": {
-			"hyperfine", "sleep 0.020 | command | wall | 12 of 12",
-			"sleep 0.021 | command | wall | 15 of 15",
+			"hyperfine", "sleep 0.020 | command | wall | 12 of 12", "sleep 0.020 | command | error | 12 of 12",
+			"sleep 0.021 | command | wall | 15 of 15", "sleep 0.021 | command | error | 15 of 15",
 		},
 		"hyperfine2.json": {
 			"hyperfine", "one second | command | wall | 11 of 11",
-			"one second | command | cpu | 11 of 11",
+			"one second | command | cpu | 11 of 11", "one second | command | error | 11 of 11",
 		},
 		"hyperfine-summary.json": {"hyperfine", "true | command | wall | 1 of 1"},
 		"k6.json": {
