@@ -39,6 +39,7 @@ type asker struct {
 func newAsker(c *cluster.Cluster, limit *ratelimit.Limiter, by clock.Clock) (*asker, error) {
 	config := c.Config()
 	config.Timeout = askWithin
+	config.Wrap(limit.Repeating)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, c.Scrub(err)

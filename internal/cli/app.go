@@ -12,6 +12,7 @@ import (
 	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/config"
+	"tare/internal/ratelimit"
 	"tare/internal/term"
 )
 
@@ -26,6 +27,8 @@ type app struct {
 	isOneLine bool
 	// interrupts are those of the command run.
 	interrupts *interrupts
+	// guesses bounds the rate of all questions that guess asks; nil: none was asked.
+	guesses *ratelimit.Limiter
 	// lost is the first error of writing to standard output: a report that was not delivered must not look like
 	// success.
 	lost error

@@ -72,12 +72,15 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags, trust *kit.
 	if most, err := unit.ParseRate(f.value("load.max_rate")); err == nil { // needsRate has seen to it where it matters
 		rate = min(rate, float64(most))
 	}
-	limit := ratelimit.New(clock.System{}, rate)
+	if a.guesses == nil { // the next URL may be the same server
+		a.guesses = ratelimit.New(clock.System{}, rate)
+	}
+	client.Transport = a.guesses.Repeating(client.Transport)
 	base := strings.TrimRight(u.String(), "/")
 	var last heard
 	var took time.Duration // by the answer that came fastest, on a connection that was open
 	for k, c := range clues {
-		if err := limit.Wait(ctx); err != nil {
+		if err := a.guesses.Wait(ctx); err != nil {
 			return spoken{}, err
 		}
 		if last, err = listen(ctx, client, base+c.Path); err != nil {

@@ -151,8 +151,8 @@ func blocksToCome(rec *record.Record, from, lost, add int) (int, error) {
 			rec.Dir, h.Host.Kernel, h.Host.CPUs, kernel, runtime.NumCPU())
 	}
 	if name, _ := os.Hostname(); h.Host.Name != name {
-		return 0, usage("%s was measured on host %q, and this is %q: blocks of two hosts cannot be mixed; run it again", rec.Dir,
-			h.Host.Name, name)
+		return 0, usage("%s was measured on host %q, and this is %q: blocks of two hosts cannot be mixed; run it again",
+			rec.Dir, h.Host.Name, name)
 	}
 	most := rec.Plan.Blocks
 	if add > 0 {

@@ -141,7 +141,7 @@ func (c *Cluster) connect(timeout time.Duration) error {
 		TLSClientConfig: secure, ForceAttemptHTTP2: true, TLSHandshakeTimeout: timeout, MaxIdleConnsPerHost: abreast,
 		DialContext: (&net.Dialer{Timeout: timeout}).DialContext,
 	}
-	rt, err := rest.HTTPWrappersForConfig(c.config, c.transport)
+	rt, err := rest.HTTPWrappersForConfig(c.config, c.limit.Repeating(c.transport))
 	if err != nil {
 		return c.scrub(fmt.Errorf("connect to %s: %w", c.location, err))
 	}
@@ -243,10 +243,11 @@ func (c *Cluster) Header(ctx context.Context) (http.Header, error) {
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Paced returns the same configuration, but each request waits for Options.Limit, also a watch, and one that client-go
-// repeats.
+// or net/http repeats.
 func (c *Cluster) Paced() *rest.Config {
 	config := c.Config()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		next = c.limit.Repeating(next)
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
 			if err := c.limit.Wait(r.Context()); err != nil {
 				return nil, err
