@@ -539,6 +539,9 @@ func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
 			for _, rule := range p.policies.own.Rules(name, a.said()) {
 				f.meet(own.RuleName(name, rule), i)
 			}
+			for _, expression := range p.policies.own.Expressions(name, a.said()) {
+				f.meet(own.ExpressionName(name, expression), i)
+			}
 			if _, ok := f.proof[name]; !ok || len(deniers) == 1 && !f.alone[name] {
 				f.proof[name] = i // one that nobody else denies says most
 				f.alone[name] = len(deniers) == 1

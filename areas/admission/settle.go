@@ -122,6 +122,9 @@ func shownBoth(base, is *arm) own.Shown {
 	for name, requests := range base.policies.finding.acting() {
 		requests = slices.DeleteFunc(requests, func(r own.Request) bool {
 			was, is := before[r.Name], after[r.Name]
+			if own.IsExpression(name) { // whatever the other says of this request is compared
+				return is.Request == "" || is.Undecided || was.Undecided
+			}
 			differ := was.Refused || was.Known && is.Known && !slices.Equal(was.Changes, is.Changes)
 			return is.Request == "" || is.Undecided || is.Refused || !differ
 		})

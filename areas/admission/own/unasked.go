@@ -1,6 +1,8 @@
 package own
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,6 +21,8 @@ type fields map[string]field
 type field struct {
 	topic int
 	text  string
+	// further is one of several that must all hold: with one more, no more is permitted.
+	further bool
 }
 
 // tells are the fields that only tell something; rules are parts of their own.
@@ -74,7 +78,7 @@ const (
 
 // A Shown says what requests have shown of policies under two sets of them.
 type Shown struct {
-	Policies map[string]bool // by their names; rules by RuleName
+	Policies map[string]bool // by their names; rules by RuleName, and expressions by ExpressionName
 	// Kinds are the kinds of the objects of these requests, with their resources and groups.
 	Kinds map[string]map[string]bool
 	base  *Set
@@ -82,6 +86,67 @@ type Shown struct {
 
 // RuleName is what a rule of a policy is called by.
 func RuleName(policy, rule string) string { return policy + "/" + rule }
+
+// ExpressionName is what one expression of several of a policy's is called by.
+func ExpressionName(policy, expression string) string { return policy + "\x00" + expression }
+
+// IsExpression reports whether a name is one of ExpressionName.
+func IsExpression(name string) bool { return strings.Contains(name, "\x00") }
+
+// Expressions are those of a policy's to which a denial is due by its words: no other of the policy has these, and the
+// API server says them of the first that fails. They cannot be told where a policy puts its words together itself.
+func (f *InForce) Expressions(policy, said string) (out []string) {
+	i := slices.IndexFunc(f.Policies, func(p *Policy) bool { return p.Name == policy })
+	if i < 0 {
+		return nil
+	}
+	words := map[string][]string{}
+	for _, v := range f.Policies[i].validations() {
+		message, _ := v["message"].(string)
+		expression, _ := v["expression"].(string)
+		if v["messageExpression"] == nil {
+			is := cmp.Or(strings.TrimSpace(message), "failed expression: "+strings.TrimSpace(expression))
+			words[is] = append(words[is], expression)
+		}
+	}
+	const telling = 12 // letters: shorter words may stand in any denial
+	for is, of := range words {
+		if len(of) == 1 && (strings.HasSuffix(said, " denied request: "+is) || len(is) >= telling && strings.Contains(said, is)) {
+			out = append(out, of...)
+		}
+	}
+	return out
+}
+
+// validations are the policy's expressions in CEL to which requests may be due, with their messages.
+func (p *Policy) validations() (out []tree) {
+	add := func(list any) {
+		all, _ := list.([]any)
+		for _, v := range all {
+			if v, ok := v.(tree); ok {
+				out = append(out, v)
+			}
+		}
+	}
+	if p.engine == nil {
+		for i := range p.Spec.Validations {
+			v := &p.Spec.Validations[i]
+			is := tree{"expression": v.Expression, "message": v.Message}
+			if v.MessageExpression != "" {
+				is["messageExpression"] = v.MessageExpression
+			}
+			out = append(out, is)
+		}
+		return out
+	}
+	spec, _ := p.engine.Object["spec"].(tree)
+	add(spec["validations"])
+	for _, rule := range rulesIn(p.engine) {
+		list, _, _ := unstructured.NestedFieldNoCopy(rule, "validate", "cel", "expressions")
+		add(list)
+	}
+	return out
+}
 
 // of is what is shown of a policy, or of a rule of it: of a rule that changes or makes objects, or is alone, what is of
 // the policy.
@@ -94,7 +159,11 @@ func (s Shown) of(policy string, rule any) shown {
 			name = RuleName(policy, fmt.Sprint(rule))
 		}
 	}
-	return shown{s.Policies[name], s.Kinds[name]}
+	out := shown{acts: s.Policies[name], kinds: s.Kinds[name]}
+	if p := s.base.named(policy); p != nil && len(p.validations()) > 1 {
+		out.expression = func(text string) bool { return s.Policies[ExpressionName(policy, text)] }
+	}
+	return out
 }
 
 // all is that of all policies of a sort, if there are any.
@@ -110,8 +179,22 @@ func (s Shown) all(sort func(p *Policy) bool) shown {
 
 // shown is what is shown of one.
 type shown struct {
-	acts  bool
-	kinds map[string]bool
+	acts       bool
+	kinds      map[string]bool
+	expression func(text string) bool // whether one of the base's several expressions is; nil: it has no more than one
+}
+
+// showsAll reports whether requests show each of several expressions; one alone is what they show of a policy.
+func (s shown) showsAll(expressions any) bool {
+	list, _ := expressions.([]any)
+	return s.expression == nil || !slices.ContainsFunc(list, func(v any) bool { return !s.shows(v) })
+}
+
+// shows reports whether a request shows one of several expressions.
+func (s shown) shows(validation any) bool {
+	v, _ := validation.(tree)
+	text, isText := v["expression"].(string)
+	return isText && s.expression(text)
 }
 
 // usual is what fields mean that are not there, or empty.
@@ -139,8 +222,23 @@ func (p fields) add(of shown, in int, path, name string, value any) {
 	members, isMap := value.(tree)
 	parts := topic == other || slices.Contains(opened, name)
 	switch {
+	case topic == tried && of.acts && isList && of.expression != nil && (name == "validations" || name == "expressions"):
+		for _, v := range list {
+			if of.shows(v) {
+				continue
+			}
+			of, _ := v.(tree)
+			text, err := json.Marshal(sorted(of["expression"]))
+			if err == nil {
+				p[fmt.Sprintf("%s: %s", path, abbreviated(string(text)))] = field{topic, string(text), true}
+			}
+		}
 	case isMap && parts:
 		for key, member := range members {
+			of := of
+			if key == "variables" { // expressions that no request shows may use them
+				of.acts = of.acts && of.showsAll(members["validations"]) && of.showsAll(members["expressions"])
+			}
 			if !slices.Contains(tells, key) {
 				p.add(of, topic, strings.TrimPrefix(path+"."+key, "."), key, member)
 			}
@@ -153,9 +251,18 @@ func (p fields) add(of shown, in int, path, name string, value any) {
 	default:
 		text, err := json.Marshal(sorted(of.unmet(name, value)))
 		if err == nil && !slices.Contains([]string{"null", "{}", "[]", `""`, usual[name]}, string(text)) {
-			p[path] = field{topic, string(text)}
+			p[path] = field{topic: topic, text: string(text)}
 		}
 	}
+}
+
+// abbreviated is a text that is short enough for a list, and differs from those of others.
+func abbreviated(text string) string {
+	const most = 60
+	if len(text) <= most {
+		return text
+	}
+	return fmt.Sprintf("%s… (%.4x)", strings.ToValidUTF8(text[:most], ""), sha256.Sum256([]byte(text)))
 }
 
 // unmet leaves those out of a list of kinds of which requests show the policy.
@@ -258,7 +365,7 @@ func (s *Set) parts(by Shown) (parts map[string]fields, aside contents) {
 			parts[ofRule(name, rule)] = of
 		}
 		if apply, _, _ := unstructured.NestedString(o.Object, "spec", "applyRules"); apply == "One" { // the first one
-			all["spec.rules"] = field{other, strings.Join(order, ", ")}
+			all["spec.rules"] = field{topic: other, text: strings.Join(order, ", ")}
 		}
 		if len(all) > 0 || !isTemplate(o.GroupVersionKind()) { // a template acts by its constraints
 			parts[name] = all
@@ -386,7 +493,7 @@ func (p fields) differing(from fields) [][]string {
 	all := maps.Clone(from)
 	maps.Copy(all, p)
 	for _, path := range slices.Sorted(maps.Keys(all)) {
-		if p[path] != from[path] {
+		if p[path] != from[path] && (!p[path].further || from[path] != field{}) {
 			out[all[path].topic] = append(out[all[path].topic], path)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -414,5 +415,59 @@ func TestUnaskedOrder(t *testing.T) {
 	base, is := read(t, map[string]string{"a.yaml": one}), read(t, map[string]string{"a.yaml": more})
 	if got := unasked(is, base, shownAll()); got != want {
 		t.Errorf("differences %q, want %q", got, want)
+	}
+}
+
+// TestUnaskedExpressions: of several expressions of one policy each needs a request of its own that shows it.
+func TestUnaskedExpressions(t *testing.T) {
+	policy := func(variables string, validations ...string) *Set {
+		text := "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\nspec:\n" +
+			"  matchConstraints: {resourceRules: [{apiGroups: [\"\"], apiVersions: [v1], operations: [CREATE], " +
+			"resources: [pods]}]}\n  variables: [{name: v, expression: \"" + variables + "\"}]\n  validations:\n"
+		for _, v := range validations {
+			text += "  - " + v + "\n"
+		}
+		text += "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: b}\n" +
+			"spec: {policyName: p, validationActions: [Deny]}\n"
+		return read(t, map[string]string{"p.yaml": text})
+	}
+	const (
+		a, b, c = "{expression: 'object.a', message: no a}", "{expression: 'object.b', message: no b}", "{expression: 'object.c'}"
+		differs = "what policies decide that requests do not show in force differs: ValidatingAdmissionPolicy p ("
+	)
+	base := policy("1", a, b)
+	said := func(denial string) []string {
+		return (&InForce{Policies: []*Policy{base.named("p")}}).Expressions("p", denial)
+	}
+	const denied = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
+	if got := said(denied + "no b"); !slices.Equal(got, []string{"object.b"}) {
+		t.Errorf("a denial for b is due to %q", got)
+	}
+	if got := said(denied + "no b, or so"); got != nil {
+		t.Errorf("a denial in other words is due to %q", got)
+	}
+	for name, x := range map[string]struct {
+		is    *Set
+		shown []string
+		want  string
+	}{
+		"nothing":                      {base, nil, ""},
+		"the order":                    {policy("1", b, a), nil, ""},
+		"a message":                    {policy("1", "{expression: 'object.a', message: x}", b), nil, ""},
+		"one more":                     {policy("1", a, b, c), nil, ""},
+		"one less":                     {policy("1", a), nil, differs + `spec.validations: "object.b")`},
+		"one less that is shown":       {policy("1", a), []string{"object.b"}, ""},
+		"another":                      {policy("1", a, c), []string{"object.a"}, differs + `spec.validations: "object.b")`},
+		"a variable":                   {policy("2", a, b), []string{"object.a"}, differs + `spec.variables)`},
+		"a variable, with both shown":  {policy("2", a, b), []string{"object.a", "object.b"}, ""},
+		"a variable and one that goes": {policy("2", a), []string{"object.a", "object.b"}, ""},
+	} {
+		by := shownAll()
+		for _, expression := range x.shown {
+			by.Policies[ExpressionName("p", expression)] = true
+		}
+		if got := unasked(x.is, base, by); got != x.want {
+			t.Errorf("%s: %q, want %q", name, got, x.want)
+		}
 	}
 }
