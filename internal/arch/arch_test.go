@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -9,7 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
+
+func TestMain(m *testing.M) { hosttest.Main(m) }
 
 // layers lists packages from the bottom up, without "internal/". A package imports only lower rows. "x/..." is x and
 // all below it.
@@ -140,6 +145,30 @@ func eachFile(t *testing.T, root string, do func(file string, imports []string))
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// eachParsed calls do with every Go file below the roots that is no test, parsed, and the folder it is in, from the
+// module's root.
+func eachParsed(t *testing.T, roots []string, do func(dir, file string, f *ast.File)) {
+	t.Helper()
+	for _, root := range roots {
+		eachFile(t, "../../"+root, func(file string, _ []string) {
+			if strings.HasSuffix(file, "_test.go") {
+				return
+			}
+			do(strings.TrimPrefix(path.Dir(file), "../../"), strings.TrimPrefix(file, "../../"), parsed(t, file, nil))
+		})
+	}
+}
+
+// parsed parses a Go file, or text in place of it.
+func parsed(t *testing.T, file string, text any) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 // skipData returns fs.SkipDir for folders without packages of this module; those that begin with _ hold other modules.

@@ -2,8 +2,6 @@ package arch
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"path"
 	"path/filepath"
 	"slices"
@@ -36,11 +34,7 @@ func TestEmbeddingTypesDeclareBoundMethods(t *testing.T) {
 	for _, root := range []string{"area", "areas", "internal", "rigs", "cmd", "examples"} {
 		eachFile(t, "../../"+root, func(file string, _ []string) {
 			files++
-			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			declaredIn(f, module+strings.TrimPrefix(path.Dir(filepath.ToSlash(file)), "../../"), types)
+			declaredIn(parsed(t, file, nil), module+strings.TrimPrefix(path.Dir(filepath.ToSlash(file)), "../../"), types)
 		})
 	}
 	if files < 500 || !slices.Contains(types["tare/area.Target"].methods, "Can") ||
@@ -213,11 +207,7 @@ func (Full) Trespasses() {}
 			for pkg, text := range map[string]string{
 				"tare/area": contract, "tare/areas/x": "package x\nimport \"tare/area\"\n" + c.text,
 			} {
-				f, err := parser.ParseFile(token.NewFileSet(), "x.go", text, parser.SkipObjectResolution)
-				if err != nil {
-					t.Fatal(err)
-				}
-				declaredIn(f, pkg, types)
+				declaredIn(parsed(t, "x.go", text), pkg, types)
 			}
 			if got := inheriting(types); len(got) != c.want {
 				t.Errorf("found %q, want %d", got, c.want)

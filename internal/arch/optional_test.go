@@ -2,10 +2,7 @@ package arch
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -20,22 +17,13 @@ var asked = []string{
 // TestCoreAsksForNoInterfaces: the contract has no optional interfaces that are found by an assertion.
 func TestCoreAsksForNoInterfaces(t *testing.T) {
 	interfaces := map[string]bool{} // by "package.Name", as files of other packages write it
-	parsed := map[string]*ast.File{}
-	for _, root := range []string{"area", "internal"} {
-		eachFile(t, "../../"+root, func(file string, _ []string) {
-			if strings.HasSuffix(file, "_test.go") {
-				return
-			}
-			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			parsed[strings.TrimPrefix(file, "../../")] = f
-			interfacesIn(f, interfaces)
-		})
-	}
+	files := map[string]*ast.File{}
+	eachParsed(t, []string{"area", "internal"}, func(_, file string, f *ast.File) {
+		files[file] = f
+		interfacesIn(f, interfaces)
+	})
 	var got []string
-	for file, f := range parsed {
+	for file, f := range files {
 		for _, name := range assertedIn(f, interfaces) {
 			got = append(got, file+" "+name)
 		}
@@ -107,11 +95,7 @@ func TestAssertedInFindsThem(t *testing.T) {
 		"func f(a any) { _ = a.(interface { Fd() uintptr }) }":                                      0,
 		"func f(a any) { g[lister](a) }\ntype lister interface { List() }\nfunc g[T any](a any) {}": 0,
 	} {
-		f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		interfaces := map[string]bool{"area.Trimmer": true}
+		f, interfaces := parsed(t, "x.go", "package x\n"+text), map[string]bool{"area.Trimmer": true}
 		interfacesIn(f, interfaces)
 		if got := assertedIn(f, interfaces); len(got) != want {
 			t.Errorf("%s: found %q, want %d", text, got, want)

@@ -2,8 +2,6 @@ package arch
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -50,20 +48,11 @@ func TestBuiltPageNamesAllPackages(t *testing.T) {
 // TestBuiltPageNamesExist: every function, type and method that the page names, such as `run.Stage.Measure`, exists.
 func TestBuiltPageNamesExist(t *testing.T) {
 	declared := map[string]bool{}
-	for _, root := range []string{"area", "internal", "tare.go"} {
-		eachFile(t, "../../"+root, func(file string, _ []string) {
-			if strings.HasSuffix(file, "_test.go") {
-				return
-			}
-			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, name := range namesIn(f) {
-				declared[f.Name.Name+"."+name] = true
-			}
-		})
-	}
+	eachParsed(t, []string{"area", "internal", "tare.go"}, func(_, _ string, f *ast.File) {
+		for _, name := range namesIn(f) {
+			declared[f.Name.Name+"."+name] = true
+		}
+	})
 	names := regexp.MustCompile("`([a-z]+\\.[A-Za-z]+(\\.[A-Za-z]+)?)`").FindAllStringSubmatch(read(t, builtPage), -1)
 	checked := 0
 	for _, m := range names {
@@ -84,17 +73,7 @@ func namesIn(f *ast.File) (names []string) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			name := d.Name.Name
-			if d.Recv != nil {
-				of := d.Recv.List[0].Type
-				if star, ok := of.(*ast.StarExpr); ok {
-					of = star.X
-				}
-				if id, ok := of.(*ast.Ident); ok {
-					name = id.Name + "." + name
-				}
-			}
-			names = append(names, name)
+			names = append(names, nameOfDecl(d))
 		case *ast.GenDecl:
 			for _, s := range d.Specs {
 				if s, ok := s.(*ast.TypeSpec); ok {

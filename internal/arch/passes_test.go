@@ -2,10 +2,8 @@ package arch
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,25 +44,15 @@ func TestPassesAreListed(t *testing.T) {
 		}
 	}
 	made, compares := map[string][]string{}, map[string]bool{}
-	for _, root := range []string{"internal", "areas", "area", "cmd"} {
-		eachFile(t, "../../"+root, func(file string, _ []string) {
-			if strings.HasSuffix(file, "_test.go") {
-				return
+	eachParsed(t, []string{"internal", "areas", "area", "cmd"}, func(dir, _ string, f *ast.File) {
+		for _, d := range f.Decls {
+			name := path.Base(dir) + "." + nameOfDecl(d)
+			compares[name] = compares[name] || comparesPass(d)
+			if what := statedIn(d); len(what) > 0 {
+				made[name] = append(made[name], what...)
 			}
-			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pkg := nameOf(filepath.ToSlash(filepath.Dir(file))[len("../../"):])
-			for _, d := range f.Decls {
-				name := path.Base(pkg) + "." + nameOfDecl(d)
-				compares[name] = compares[name] || comparesPass(d)
-				if what := statedIn(d); len(what) > 0 {
-					made[name] = append(made[name], what...)
-				}
-			}
-		})
-	}
+		}
+	})
 	for name, what := range made {
 		if !listed[name] && !slices.Contains(neutral, name) {
 			t.Errorf("%s states a pass, and is not in %s: %q", name, passes, what)
@@ -139,15 +127,10 @@ func comparesPass(d ast.Node) (found bool) {
 func nameOfDecl(d ast.Decl) string {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
-		if d.Recv == nil {
-			return d.Name.Name
-		}
-		of := d.Recv.List[0].Type
-		if star, ok := of.(*ast.StarExpr); ok {
-			of = star.X
-		}
-		if id, ok := of.(*ast.Ident); ok {
-			return id.Name + "." + d.Name.Name
+		if d.Recv != nil {
+			if of := typeName(d.Recv.List[0].Type, "", nil); of != "" {
+				return strings.TrimPrefix(of, ".") + "." + d.Name.Name
+			}
 		}
 		return d.Name.Name
 	case *ast.GenDecl:

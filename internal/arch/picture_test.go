@@ -83,11 +83,7 @@ func TestPicture(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(pictureFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
+	if string(got) != read(t, pictureFile) {
 		t.Errorf("%s is not what the imports are: run go test ./internal/arch -run %s -update", pictureFile, t.Name())
 	}
 }

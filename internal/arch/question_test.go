@@ -1,13 +1,9 @@
 package arch
 
 import (
-	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,24 +64,12 @@ func wantCounts(t *testing.T, what, instead string, want, got map[string]int) {
 // eachProductFile parses every file of the product, but for those that may name questions and for tests.
 func eachProductFile(t *testing.T, do func(name string, f *ast.File)) {
 	t.Helper()
-	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
-			return err
+	eachParsed(t, []string{"internal"}, func(_, file string, f *ast.File) {
+		name := strings.TrimPrefix(file, "internal/")
+		if !strings.HasPrefix(name, "question/") && !strings.HasPrefix(name, "design/") {
+			do(name, f)
 		}
-		name := strings.TrimPrefix(filepath.ToSlash(file), "../")
-		if strings.HasPrefix(name, "question/") || strings.HasPrefix(name, "design/") {
-			return nil
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		do(name, f)
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // countNames counts the constants design.Compare and so on, and equal strings where a question is expected.
@@ -155,16 +139,11 @@ func TestCountNames(t *testing.T) {
 		`metric.Capacity`:              0,
 		`name == "capacity"`:           0,
 	} {
-		f, err := parser.ParseFile(token.NewFileSet(), "x.go", fmt.Sprintf("package x\nvar _ = %s", code), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := countNames(f); got != want {
+		if got := countNames(parsed(t, "x.go", "package x\nvar _ = "+code)); got != want {
 			t.Errorf("%s: %d names, want %d", code, got, want)
 		}
 	}
-	f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nvar _ = a.Drive == question.Blocks", 0)
-	if err != nil || countSelectors(f, "question", answers) != 1 {
-		t.Errorf("a look at a drive is not seen: %v", err)
+	if countSelectors(parsed(t, "x.go", "package x\nvar _ = a.Drive == question.Blocks"), "question", answers) != 1 {
+		t.Error("a look at a drive is not seen")
 	}
 }

@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -26,11 +25,7 @@ func TestThreatsAreTried(t *testing.T) {
 		for _, dir := range word.FindAllStringSubmatch(cells[2], -1) {
 			files, _ := filepath.Glob(filepath.Join("../..", dir[1], "*_test.go"))
 			for _, file := range files {
-				text, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				source += string(text)
+				source += read(t, file)
 			}
 		}
 		tests := word.FindAllStringSubmatch(cells[3], -1)

@@ -2,8 +2,6 @@ package arch
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"path/filepath"
 	"regexp"
@@ -25,11 +23,7 @@ func TestTestsShareTheHost(t *testing.T) {
 		case !strings.HasSuffix(file, "_test.go") || filepath.Base(filepath.Dir(file)) == "hosttest":
 			return nil
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		called := hostCalls(f)
+		called := hostCalls(parsed(t, file, nil))
 		for _, name := range []string{"Skip", "Skipf", "SkipNow"} {
 			if slices.Contains(called, "t."+name) {
 				t.Errorf("%s calls t.%s: hosttest.Missing says what was not tried, why, and how to have it tried", file, name)

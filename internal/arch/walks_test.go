@@ -110,12 +110,8 @@ func absentArea(files []string) string {
 // sectionsOf returns the texts of the sections whose title begins with prefix, by title.
 func sectionsOf(t *testing.T, file, prefix string) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string]string{}
-	for part := range strings.SplitSeq("\n"+string(page), "\n## ") {
+	for part := range strings.SplitSeq("\n"+read(t, file), "\n## ") {
 		if title, text, _ := strings.Cut(part, "\n"); strings.HasPrefix(title, prefix) {
 			out[title] = text
 		}

@@ -16,10 +16,7 @@ import (
 // other line of its files names the area. No other package can notice: see TestOnlyMainImportsAreas. With
 // TARE_TEST_LONG=1 the tests of make quick pass as well: a minute of CPU time for each area.
 func TestWithoutEachArea(t *testing.T) {
-	list, err := os.ReadFile(mainFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := []byte(read(t, mainFile))
 	areas := regexp.MustCompile(`(?m)^\t"tare/areas/([a-z0-9]+)"$`).FindAllSubmatch(list, -1)
 	if len(areas) < 2 {
 		t.Fatalf("cmd/tare/main.go imports %d areas", len(areas))
