@@ -8,7 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
+
+func TestMain(m *testing.M) { hosttest.Main(m) }
 
 // threeTests is of a package with a test of each result, and of one that did not compile.
 const threeTests = `{"Time":"2026-11-26T08:00:00Z","Action":"start","Package":"a"}

@@ -12,29 +12,38 @@ import (
 	"tare/rigs/hosttest"
 )
 
+func TestMain(m *testing.M) { hosttest.Main(m) }
+
 // TestStatisticsPage compares the page with what the command prints: the same tables with the same columns.
 func TestStatisticsPage(t *testing.T) {
 	hosttest.SkipIfShort(t)
-	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-stat", "-n", "1", "-seed", "5"}, &out, io.Discard); err != nil {
-		t.Fatal(err)
-	}
 	page, err := os.ReadFile("../../../docs/explanation/statistics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	heads := regexp.MustCompile(`(?m)^### .*\n\n.*\n\n\|.*\n\| ---`).FindAllString(out.String(), -1)
-	if len(heads) != 14 {
-		t.Errorf("%d tables, want 14", len(heads))
-	}
 	words := func(s string) string { return strings.Join(strings.Fields(s), " ") } // the page breaks lines
-	for _, h := range heads {
-		if !strings.Contains(words(string(page)), words(h)) {
-			t.Errorf("the page does not have the table\n%s", h)
+	for _, c := range []struct {
+		flag, begins string
+		tables       int
+	}{
+		{"-stat", "1 repetitions of each case, seed 5.\n", 14}, {"-turns", "", 9},
+	} {
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{c.flag, "-n", "1", "-seed", "5"}, &out, io.Discard); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if !strings.HasPrefix(out.String(), "1 repetitions of each case, seed 5.\n") {
-		t.Errorf("the tables begin %.60q", out.String())
+		heads := regexp.MustCompile(`(?m)^### .*\n\n.*\n\n\|.*\n\| ---`).FindAllString(out.String(), -1)
+		if len(heads) != c.tables {
+			t.Errorf("%s: %d tables, want %d", c.flag, len(heads), c.tables)
+		}
+		for _, h := range heads {
+			if !strings.Contains(words(string(page)), words(h)) {
+				t.Errorf("%s: the page does not have the table\n%s", c.flag, h)
+			}
+		}
+		if !strings.HasPrefix(out.String(), c.begins) {
+			t.Errorf("%s: the tables begin %.60q", c.flag, out.String())
+		}
 	}
 }
 
