@@ -251,7 +251,7 @@ func TestBenchOfCriterion(t *testing.T) {
 		"same": `mix\.wall .* [≈?] `,
 	} {
 		said, code := r.run(t, r.tare, "bench", "old/work-1", fresh+"/work-1", "--all", "--blocks", "8", "--set", "margin=5%",
-			"--", "-bench", "m.x")
+			"--set", "target.rounds=5", "--", "-bench", "m.x")
 		if code != 0 || !regexp.MustCompile(want).MatchString(said) {
 			t.Errorf("%s: exit %d, no %s in\n%s", fresh, code, want, said)
 		}

@@ -55,6 +55,9 @@ func TestDocsShowRealOutput(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			for _, folder := range given {
+				if !strings.Contains(string(src), folder) {
+					continue
+				}
 				if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
 					t.Fatal(err)
 				}

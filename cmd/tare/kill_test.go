@@ -100,8 +100,8 @@ func killables() []killable {
 	return []killable{
 		{name: "identity", experiment: killedExperiment, points: 2, life: 4 * time.Second},
 		{
-			name: "sandbox", experiment: comparedExperiment, points: 3, life: 2 * time.Second, trials: true,
-			resumed: "4 blocks of 2 treatments",
+			name: "sandbox", points: 3, life: time.Second, trials: true, resumed: "4 blocks of 2 treatments",
+			experiment: strings.Replace(comparedExperiment, "exec]", "exec], rounds: 6", 1),
 		},
 		{
 			name: "lab", points: 2, life: 16 * time.Second, needs: withLab,

@@ -24,6 +24,7 @@ func TestRecordScripts(t *testing.T) {
 		Dir: "testdata/records", UpdateScripts: *update, RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": checkExitCode, "terminal": onTerminal},
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("GOGC", os.Getenv("GOGC"))
 			e.Setenv("HOME", filepath.Join(e.WorkDir, ".home")) // not there: nothing of other scripts is in it
 			results := filepath.Join(e.WorkDir, "results")
 			at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)

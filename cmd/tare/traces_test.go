@@ -81,7 +81,7 @@ func (k *killable) settledTraces(t *testing.T) []string {
 // users' traces come and go.
 func (k *killable) diffTraces(t *testing.T, before []string) (diff []string) {
 	t.Helper()
-	for try := range 50 {
+	for try := range 20 {
 		now := k.traces(t)
 		var found []string
 		for _, line := range now {
@@ -100,7 +100,7 @@ func (k *killable) diffTraces(t *testing.T, before []string) (diff []string) {
 		if diff = found; len(diff) == 0 {
 			return nil
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(250 * time.Millisecond)
 	}
 	return diff
 }
