@@ -36,6 +36,8 @@ type secretRoom struct {
 	allowed string
 	caches  string // where tare finds what it has built; empty: a folder of the room's
 	said    bytes.Buffer
+	pid     int // of the run, whose command line is own
+	own     []byte
 	seen    map[string]bool // children, by their command
 }
 
@@ -102,7 +104,7 @@ func (r *secretRoom) command(ctx context.Context, args ...string) *exec.Cmd {
 	c.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + in("home"), "XDG_STATE_HOME=" + in("state"), "XDG_CACHE_HOME=" +
 			cmp.Or(r.caches, in("cache")), "TMPDIR=" + in("tmp"), "XDG_RUNTIME_DIR=" + in("run"),
-		"PLANTED=" + r.secret, "AWS_SECRET_ACCESS_KEY=" + r.secret, "GITHUB_TOKEN=" + r.secret,
+		"GOGC=" + os.Getenv("GOGC"), "PLANTED=" + r.secret, "AWS_SECRET_ACCESS_KEY=" + r.secret, "GITHUB_TOKEN=" + r.secret,
 	}
 	return c
 }
@@ -160,37 +162,70 @@ func (r *secretRoom) run(signals func(context.Context, *os.Process), args []stri
 	return c.ProcessState.ExitCode()
 }
 
+// watched are the rooms in which tare runs. All are watched together, by one goroutine.
+var watched struct {
+	sync.Mutex
+	rooms []*secretRoom
+	begun bool
+}
+
 // watch checks the command line and the environment of every process on the host that is younger than the run, until
 // done.
 func (r *secretRoom) watch(run int, done <-chan struct{}) {
+	watched.Lock()
+	r.pid, r.own = run, readAll(fmt.Sprintf("/proc/%d/cmdline", run))
+	watched.rooms = append(watched.rooms, r)
+	if !watched.begun {
+		watched.begun = true
+		go watchAll()
+	}
+	watched.Unlock()
+	<-done
+	watched.Lock()
+	watched.rooms = slices.DeleteFunc(watched.rooms, func(other *secretRoom) bool { return other == r })
+	watched.Unlock()
+}
+
+// watchAll looks at all processes again and again, until no room is watched.
+func watchAll() {
 	for {
-		select {
-		case <-done:
+		time.Sleep(30 * time.Millisecond)
+		watched.Lock()
+		if watched.begun = len(watched.rooms) > 0; !watched.begun {
+			watched.Unlock()
 			return
-		case <-time.After(30 * time.Millisecond):
 		}
-		own, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", run))
 		all, _ := filepath.Glob("/proc/[0-9]*")
 		for _, p := range all {
-			if pid, err := strconv.Atoi(filepath.Base(p)); err != nil || pid <= run {
-				continue // older than the run, unless the host has counted round meanwhile
-			}
-			command, _ := os.ReadFile(filepath.Join(p, "cmdline"))
-			environment, _ := os.ReadFile(filepath.Join(p, "environ"))
-			if bytes.Contains(environment, []byte(r.dir)) || bytes.Contains(command, []byte(r.bin)) {
-				r.seen[string(bytes.ReplaceAll(command, []byte{0}, []byte{' '}))] = true
-			}
-			if bytes.Equal(command, own) {
-				continue // the run's own image, before it has become another program
-			}
-			if len(command) == 0 || r.allowed != "" && bytes.Contains(command, []byte(r.allowed)) {
+			pid, _ := strconv.Atoi(filepath.Base(p))
+			// Older ones are left out; the host may have counted round meanwhile.
+			younger := func(r *secretRoom) bool { return pid > r.pid }
+			if !slices.ContainsFunc(watched.rooms, younger) {
 				continue
 			}
-			for where, text := range map[string][]byte{"command line": command, "environment": environment} {
-				if bytes.Contains(text, []byte(r.secret)) {
-					r.Errorf("the %s of a process holds the secret: %q", where, command)
+			command, environment := readAll(filepath.Join(p, "cmdline")), readAll(filepath.Join(p, "environ"))
+			for _, r := range watched.rooms {
+				if younger(r) {
+					r.look(command, environment)
 				}
 			}
+		}
+		watched.Unlock()
+	}
+}
+
+// look checks a process that is younger than the run.
+func (r *secretRoom) look(command, environment []byte) {
+	if bytes.Contains(environment, []byte(r.dir)) || bytes.Contains(command, []byte(r.bin)) {
+		r.seen[string(bytes.ReplaceAll(command, []byte{0}, []byte{' '}))] = true
+	}
+	// The run's own image has the secret, before it has become another program.
+	if len(command) == 0 || bytes.Equal(command, r.own) || r.allowed != "" && bytes.Contains(command, []byte(r.allowed)) {
+		return
+	}
+	for where, text := range map[string][]byte{"command line": command, "environment": environment} {
+		if bytes.Contains(text, []byte(r.secret)) {
+			r.Errorf("the %s of a process holds the secret: %q", where, command)
 		}
 	}
 }
@@ -300,22 +335,22 @@ func (r *secretRoom) wantChild(what string) {
 func TestNoSecretReachesChildren(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
-	for name, c := range map[string]struct{ experiment, child string }{
-		"identity": {strings.Replace(killedExperiment, "max_rate: 600/s", "rates: [20/s], duration: 2s", 1), " serve "},
+	for name, c := range map[string]struct{ experiment, blocks string }{
+		"identity": {strings.Replace(killedExperiment, "max_rate: 600/s", "rates: [20/s], duration: 2s", 1), ""},
 		"decision": {"name: x\narea: decision\nquestion: capacity\ntarget: {embedded: {engine: cedar}, policies: 10}\n" +
-			"load: {rates: [20/s], duration: 2s}\nseed: 1\n", " serve "},
-		"sandbox": {strings.Replace(comparedExperiment, "blocks: 4", "blocks: 8", 1), " serve "},
+			"load: {rates: [20/s], duration: 2s}\nseed: 1\n", ""},
+		"sandbox": {strings.Replace(comparedExperiment, "blocks: 4", "blocks: 8", 1), "--set blocks=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			needsAreas(t, name)
 			r := newSecretRoom(t, c.experiment)
-			r.tare(0, nil, "-v", "run", "x.yaml")
+			r.tare(0, nil, append([]string{"-v", "run", "x.yaml"}, strings.Fields(c.blocks)...)...)
 			r.tare(time.Second, []syscall.Signal{syscall.SIGINT}, "run", "x.yaml")
 			r.tare(time.Second, []syscall.Signal{syscall.SIGKILL}, "run", "x.yaml")
 			r.runReaders()
 			r.searchSecret()
-			r.wantChild(c.child)
+			r.wantChild(" serve ")
 		})
 	}
 }
@@ -443,31 +478,45 @@ seed: 1
 	}
 }
 
-// TestLiteralSecretsAreNotPrinted: secrets that are in a file by mistake are rejected, and not printed.
+// TestLiteralSecretsAreNotPrinted: secrets that are in a file by mistake are rejected before there is a record, and not
+// printed.
 func TestLiteralSecretsAreNotPrinted(t *testing.T) {
 	needsAreas(t, "identity")
 	t.Parallel()
-	for name, c := range map[string]struct{ was, is string }{
-		"password in a URL": {"http://127.0.0.1:1", "http://weigher:SECRET@127.0.0.1:1"},
-		"client secret":     {"{env: PLANTED}", "SECRET"},
-		"mapping":           {"{env: PLANTED}", "{SECRET}"},
-		"env":               {"{env: PLANTED}", "{env: \"SECRET\"}"},
-		"misspelt":          {"{env: PLANTED}", "{enw: SECRET}"},
-		"header":            {"secret_headers: {X-Api-Key: {file: key}}", "headers: {Authorization: Bearer SECRET}"},
-		"key beside":        {"client_id: weigher", "client_id: weigher, api_key: SECRET"},
+	for name, c := range map[string]struct{ experiment, was, is string }{
+		"password in a URL": {secretExperiment, "http://127.0.0.1:1", "http://weigher:SECRET@127.0.0.1:1"},
+		"client secret":     {secretExperiment, "{env: PLANTED}", "SECRET"},
+		"mapping":           {secretExperiment, "{env: PLANTED}", "{SECRET}"},
+		"env":               {secretExperiment, "{env: PLANTED}", "{env: \"SECRET\"}"},
+		"misspelt":          {secretExperiment, "{env: PLANTED}", "{enw: SECRET}"},
+		"header": {
+			secretExperiment, "secret_headers: {X-Api-Key: {file: key}}", "headers: {Authorization: Bearer SECRET}",
+		},
+		"key beside":            {secretExperiment, "client_id: weigher", "client_id: weigher, api_key: SECRET"},
+		"in a body":             {secretBodyExperiment, "{pw}", "SECRET"},
+		"in a JWT":              {secretBodyExperiment, `"password": "{pw}"`, `"jwt": "SECRET"`},
+		"in a header of a body": {secretBodyExperiment, "  http:\n", "  headers: {X-Api-Key: SECRET}\n  http:\n"},
+		"in a cookie":           {secretBodyExperiment, "  http:\n", "  headers:\n    Cookie: SECRET\n  http:\n"},
+		"in the query":          {secretBodyExperiment, "    body:", "    path: /?code=SECRET&api_key=SECRET\n    body:"},
+		"for a place":           {secretBodyExperiment, "{env: PLANTED}", "SECRET"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newSecretRoom(t, "")
-			text := strings.Replace(fmt.Sprintf(secretExperiment, "http://127.0.0.1:1"), c.was, c.is, 1)
+			text := strings.Replace(fmt.Sprintf(c.experiment, "http://127.0.0.1:1"), c.was, c.is, 1)
 			if !strings.Contains(text, "SECRET") {
 				t.Fatalf("%q is not in the experiment", c.was)
 			}
 			r.writeSecretFile("x.yaml", strings.ReplaceAll(text, "SECRET", r.secret))
 			for _, args := range [][]string{{"validate"}, {"-v", "plan", "--try"}, {"run"}, {"run", "--dry-run"}} {
-				if code := r.tare(0, nil, append(args, "given/x.yaml")...); code != cli.ExitUsage {
-					t.Errorf("tare %v: exit %d, want a rejection\n%s", args, code, &r.said)
+				said := r.said.Len()
+				code, words := r.tare(0, nil, append(args, "given/x.yaml")...), r.said.String()[said:]
+				if code != cli.ExitUsage || !strings.Contains(words, "secret") && !strings.Contains(words, "must not hold one") {
+					t.Errorf("tare %v: exit %d, want a rejection of the secret\n%s", args, code, words)
 				}
+			}
+			if records, _ := filepath.Glob(filepath.Join(r.dir, "results", "*")); len(records) > 0 {
+				t.Errorf("the rejected experiment has a record: %v", records)
 			}
 			r.searchSecret()
 		})
@@ -530,13 +579,13 @@ func TestNoSecretOfAProgramIsWritten(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newSecretRoom(t, fmt.Sprintf("name: x\narea: exec\nquestion: compare\ntarget: {program: [./secretdriver, "+
-				"%s], env: [PLANTED], rounds: 3}\n"+
+				"%s], env: [PLANTED], rounds: 3, span: 1ms}\n"+
 				"baseline: {a: 1}\ntreatments: [{a: 2}]\nblocks: 3\nseed: 1\n", mode))
 			r.allowed = "secretdriver"
 			if err := os.Symlink(self, filepath.Join(r.dir, "secretdriver")); err != nil {
 				t.Fatal(err)
 			}
-			r.tare(0, nil, "-v", "run", "x.yaml", "--set", "blocks=3")
+			r.tare(0, nil, "-v", "run", "x.yaml", "--set", "blocks=2")
 			if strings.HasPrefix(mode, "undo") || mode == "operate-errs" {
 				r.tare(300*time.Millisecond, []syscall.Signal{syscall.SIGKILL}, "run", "x.yaml", "--set", "blocks=3")
 				r.runReaders()

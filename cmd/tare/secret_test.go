@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -112,7 +113,7 @@ func TestNoSecretIsWritten(t *testing.T) {
 			l := &leakyEndpoint{mode: x.mode, good: x.good}
 			server := httptest.NewServer(l)
 			defer server.Close()
-			dir := secretDir(t, server.URL)
+			dir := secretDir(t, fmt.Sprintf(secretExperiment, server.URL))
 			said := secretRun(t, bin, dir, "-v", "run", "x.yaml", "-o", "text", "-o", "json=r.json", "-o", "yaml=r.yaml", "-o",
 				"markdown=r.md",
 				"-o", "html=r.html", "-o", "junit=r.xml", "-o", "sarif=r.sarif", "-o", "openmetrics=r.prom")
@@ -142,7 +143,7 @@ func TestNoSecretInACoreDump(t *testing.T) {
 	l := &leakyEndpoint{mode: "good"}
 	server := httptest.NewServer(l)
 	defer server.Close()
-	dir := secretDir(t, server.URL)
+	dir := secretDir(t, fmt.Sprintf(secretExperiment, server.URL))
 	run := exec.CommandContext(t.Context(), "sh", "-c", "ulimit -c unlimited; exec "+bin+" run x.yaml")
 	run.Dir, run.Env = dir, append(os.Environ(), "PLANTED="+plantedEnv, "GOTRACEBACK=crash")
 	var said bytes.Buffer
@@ -167,10 +168,10 @@ func TestNoSecretInACoreDump(t *testing.T) {
 	noSecretBelow(t, dir)
 }
 
-func secretDir(t *testing.T, url string) string {
+func secretDir(t *testing.T, experiment string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"x.yaml": fmt.Sprintf(secretExperiment, url), "key": plantedFile + "\n"} {
+	for name, text := range map[string]string{"x.yaml": experiment, "key": plantedFile + "\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -219,4 +220,85 @@ func noSecretBelow(t *testing.T, dir string) {
 	if files < 3 {
 		t.Errorf("only %d files were read", files)
 	}
+}
+
+const secretBodyExperiment = `name: secret-body
+area: identity
+question: capacity
+target:
+  adapter: http-token
+  url: %s
+  http:
+    body: '{"user": "weigher", "password": "{pw}", "otp": "{otp}"}'
+    secrets: {pw: {env: PLANTED}, otp: {file: key}}
+load: {rates: [20/s], duration: 1s, timeout: 2s}
+seed: 1
+`
+
+// TestNoSecretOfABodyIsWritten: a secret in a body reaches the endpoint and nothing else, even if the endpoint sends it
+// back.
+func TestNoSecretOfABodyIsWritten(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	needsAreas(t, "identity")
+	t.Parallel()
+	bin := tareBinary(t)
+	for _, echoes := range []bool{false, true} {
+		var seen atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if !strings.Contains(string(body), `"`+plantedEnv+`"`) && !strings.Contains(string(body), `"`+strings.ReplaceAll(plantedEnv, "&", `\u0026`)+`"`) || !strings.Contains(string(body), plantedFile) {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			if seen.Add(1) > 12 && echoes {
+				http.Error(w, string(body), http.StatusInternalServerError)
+				return
+			}
+			_, _ = fmt.Fprintf(w, `{"access_token":%q}`, plantedAnswer)
+		}))
+		dir := secretDir(t, fmt.Sprintf(secretBodyExperiment, server.URL))
+		said := secretRun(t, bin, dir, "-v", "run", "x.yaml", "-o", "text", "-o", "json=r.json", "-o", "html=r.html")
+		server.Close()
+		if seen.Load() < 12 {
+			t.Errorf("the endpoint saw %d calls with the secrets\n%s", seen.Load(), said)
+		}
+		noSecret(t, "output", said)
+		noSecretBelow(t, dir)
+	}
+}
+
+// TestExposedSecretsAreReported: whoever runs tare is warned, and so is whoever reads the report. A secret file that
+// others can write stops the run.
+func TestExposedSecretsAreReported(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	needsAreas(t, "identity")
+	t.Parallel()
+	bin := tareBinary(t)
+	l := &leakyEndpoint{mode: "good"}
+	server := httptest.NewServer(l)
+	defer server.Close()
+	dir := secretDir(t, strings.NewReplacer("[20/s, 40/s]", "[20/s]", "duration: 2s", "duration: 1s").Replace(
+		fmt.Sprintf(secretExperiment, server.URL)))
+	key := filepath.Join(dir, "key")
+	mode := func(m os.FileMode) {
+		if err := os.Chmod(key, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mode(0o622)
+	if said := string(secretRun(t, bin, dir, "run", "x.yaml")); !strings.Contains(said, "other users can write key") ||
+		!strings.Contains(said, "chmod 600 key") || l.seen.Load() > 0 {
+		t.Errorf("%d calls were made with a secret file that others can write:\n%s", l.seen.Load(), said)
+	}
+	mode(0o644)
+	said := string(secretRun(t, bin, dir, "run", "x.yaml", "-o", "text", "-o", "json=r.json"))
+	if !strings.Contains(said, "warning  other users can read the file with secrets key") ||
+		!strings.Contains(said, "next: chmod 600 key") {
+		t.Errorf("no warning:\n%s", said)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "r.json")); err != nil ||
+		!strings.Contains(string(b), "other users can read the file with secrets key") {
+		t.Errorf("the report lacks the warning: %v\n%s", err, b)
+	}
+	noSecretBelow(t, dir)
 }
