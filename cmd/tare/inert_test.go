@@ -9,74 +9,28 @@ import (
 	"testing"
 )
 
-// nosyFiles are experiments that name a program, @MARK@, or an address, @ADDR@. tries: --try starts it, or connects.
+// nosyFiles name a program, @MARK@, or an address, @ADDR@. tries: --try starts it, or connects.
 var nosyFiles = map[string]struct {
-	area, text string
-	tries      bool
+	foreignFile
+	tries bool
 }{
-	"a driver": {"exec", `name: x
-area: exec
-question: compare
-target: {program: [@MARK@]}
-baseline: {mode: off}
-treatments: [{mode: on}]
-`, true},
-	"a pull manager": {"imagepull", `name: x
-area: imagepull
-question: compare
-target: {binary: @MARK@}
-baseline: {accessor: directfs}
-treatments: [{accessor: cached}]
-`, true},
-	"a control plane": {"admission", `name: x
-area: admission
-question: compare
-target: {embedded: {binary: @MARK@}}
-load: {rate: 10/s, duration: 10s}
-baseline: {mechanism: none}
-treatments: [{mechanism: vap, policies: 1}]
-`, true},
-	"a credential plugin": {"admission", `name: x
-area: admission
-question: compare
-target: {kubeconfig: kubeconfig}
-load: {rate: 10/s, duration: 10s, max_rate: 20/s}
-baseline: {mechanism: none}
-treatments: [{mechanism: vap, policies: 1}]
-`, true},
-	"a token endpoint": {"identity", `name: x
-area: identity
-question: capacity
-target: {adapter: gce-metadata, url: "http://@ADDR@"}
-load: {max_rate: 20/s}
-`, true},
-	"a decision point": {"decision", `name: x
-area: decision
-question: capacity
-target:
-  adapter: authzen
-  url: "http://@ADDR@"
-  requests:
-    - {name: a, subject: {type: user, id: a}, action: read, resource: {type: doc, id: x}, expect: permit}
-    - {name: b, subject: {type: user, id: b}, action: read, resource: {type: doc, id: x}, expect: deny}
-load: {max_rate: 20/s}
-`, true},
-	"a condition": {"identity", `name: x
-area: identity
-question: guard
-target: {adapter: gce-metadata, url: "http://@ADDR@"}
-load:
-  max_rate: 20/s
-  conditions: [{name: gone, do: [@MARK@], undo: [@MARK@], for: 1s}]
-`, true},
-	"a command": {"sandbox", `name: x
-area: sandbox
-question: compare
-target:
-  commands: [{name: c, run: [@MARK@]}]
-baseline: {enforcer: none}
-treatments: [{enforcer: seccomp, profile: profile.json}]
-`, true},
+	"a driver":       {compared("exec", "program: [@MARK@]", "mode: off", "mode: on"), true},
+	"a pull manager": {compared("imagepull", "binary: @MARK@", "accessor: directfs", "accessor: cached"), true},
+	"a control plane": {
+		compared("admission", "embedded: {binary: @MARK@}", "mechanism: none", "mechanism: vap, policies: 1"), true,
+	},
+	"a credential plugin": {
+		compared("admission", "kubeconfig: kubeconfig", "mechanism: none", "mechanism: vap, policies: 1"), true,
+	},
+	"a token endpoint": {searched("identity", `adapter: gce-metadata, url: "http://@ADDR@"`), true},
+	"a decision point": {searched("decision", `adapter: authzen, url: "http://@ADDR@", `+askedRequests), true},
+	"a condition": {foreignFile{"identity", "name: x\narea: identity\nquestion: guard\n" +
+		`target: {adapter: gce-metadata, url: "http://@ADDR@"}` + "\n" +
+		"load: {max_rate: 20/s, conditions: [{name: gone, do: [@MARK@], undo: [@MARK@], for: 1s}]}\n"}, true},
+	"a command": {
+		compared("sandbox", "commands: [{name: c, run: [@MARK@]}]", "enforcer: none",
+			"enforcer: seccomp, profile: profile.json"), true,
+	},
 }
 
 // kubeconfig names a cluster at an address, and a program that gives the credential.

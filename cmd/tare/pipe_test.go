@@ -14,135 +14,57 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeFiles are experiments that name a file, @PIPE@, in each field that may name one.
-var pipeFiles = map[string]struct{ area, text string }{
-	"an authority": {"identity", `name: x
-area: identity
-question: capacity
-target:
-  adapter: oidc-token
-  url: "https://127.0.0.1:1"
-  tls: {ca: @PIPE@}
-  oidc: {client_id: a, client_secret: {env: HOME}}
-load: {max_rate: 20/s}
-`},
-	"a certificate": {"decision", `name: x
-area: decision
-question: capacity
-target:
-  adapter: authzen
-  url: "https://127.0.0.1:1"
-  tls: {cert: @PIPE@, key: {file: @PIPE@}}
-  requests:
-    - {name: a, subject: {type: user, id: a}, action: read, resource: {type: doc, id: x}, expect: permit}
-    - {name: b, subject: {type: user, id: b}, action: read, resource: {type: doc, id: x}, expect: deny}
-load: {max_rate: 20/s}
-`},
-	"a secret": {"identity", `name: x
-area: identity
-question: capacity
-target:
-  adapter: oidc-token
-  url: "https://127.0.0.1:1"
-  oidc: {client_id: a, client_secret: {file: @PIPE@}}
-load: {max_rate: 20/s}
-`},
-	"files of a body": {"identity", `name: x
-area: identity
-question: capacity
-target:
-  adapter: http-token
-  url: "http://127.0.0.1:1"
-  http: {path: /t, body: "{a}", files: {a: @PIPE@}, token: /token}
-load: {max_rate: 20/s}
-`},
-	"a bundle of policies": {"admission", `name: x
-area: admission
-question: compare
-target: {embedded: {}}
-load: {rate: 10/s, duration: 10s}
-baseline: {bundle: none}
-treatments: [{bundle: @PIPE@}]
-`},
-	"requests": {"admission", `name: x
-area: admission
-question: compare
-target: {embedded: {}, requests: @PIPE@}
-load: {rate: 10/s, duration: 10s}
-baseline: {bundle: none}
-treatments: [{bundle: policies}]
-`},
-	"a pod that is refused": {"admission", `name: x
-area: admission
-question: compare
-target: {embedded: {}, manifests: {before: policies, bad: @PIPE@, says: [x]}}
-load: {rate: 10/s, duration: 10s}
-baseline: {mechanism: none}
-treatments: [{mechanism: manifests}]
-`},
-	"a kubeconfig": {"admission", `name: x
-area: admission
-question: compare
-target: {kubeconfig: @PIPE@}
-load: {rate: 10/s, duration: 10s, max_rate: 20/s}
-baseline: {mechanism: none}
-treatments: [{mechanism: vap, policies: 1}]
-`},
-	"a control plane": {"admission", `name: x
-area: admission
-question: compare
-target: {embedded: {binary: @PIPE@}}
-load: {rate: 10/s, duration: 10s}
-baseline: {mechanism: none}
-treatments: [{mechanism: vap, policies: 1}]
-`},
-	"a Cedar set": {"decision", `name: x
-area: decision
-question: compare
-target: {embedded: {engine: cedar}, adapter: authzen, request_files: @PIPE@}
-load: {rate: 10/s, duration: 10s}
-baseline: {bundle: none}
-treatments: [{bundle: @PIPE@}]
-`},
-	"Cedar policies": {"decision", `name: x
-area: decision
-question: capacity
-target:
-  embedded: {engine: cedar, bundle: @PIPE@}
-  requests:
-    - {name: a, subject: {type: user, id: a}, action: read, resource: {type: doc, id: x}, expect: permit}
-    - {name: b, subject: {type: user, id: b}, action: read, resource: {type: doc, id: x}, expect: deny}
-load: {max_rate: 20/s}
-`},
-	"an OPA bundle": {"decision", `name: x
-area: decision
-question: compare
-target: {embedded: {engine: opa}, adapter: opa, opa: {path: a/b}, request_files: @PIPE@}
-load: {rate: 10/s, duration: 10s}
-baseline: {bundle: none}
-treatments: [{bundle: @PIPE@}]
-`},
-	"a seccomp profile": {"sandbox", `name: x
-area: sandbox
-question: compare
-target: {commands: [{name: c, run: ["true"]}]}
-baseline: {enforcer: none}
-treatments: [{enforcer: seccomp, profile: @PIPE@}]
-`},
-	"an AppArmor profile": {"sandbox", `name: x
-area: sandbox
-question: compare
-target: {commands: [{name: c, run: ["true"]}]}
-baseline: {enforcer: none}
-treatments: [{enforcer: apparmor, profile: @PIPE@}]
-`},
-	"a program": {"exec", `name: x
-area: exec
-question: compare
-target: {program: [@PIPE@, @PIPE@]}
-baseline: {mode: off}
-treatments: [{mode: on}]
-`},
+// A foreignFile is an experiment of somebody else.
+type foreignFile struct{ area, text string }
+
+// searched is one that asks for the capacity of a target.
+func searched(area, target string) foreignFile {
+	return foreignFile{area, "name: x\narea: " + area + "\nquestion: capacity\ntarget: {" + target + "}\n" +
+		"load: {max_rate: 20/s}\n"}
+}
+
+// compared is one that compares two treatments.
+func compared(area, target, baseline, treatment string) foreignFile {
+	text := "name: x\narea: " + area + "\nquestion: compare\ntarget: {" + target + "}\nbaseline: {" + baseline +
+		"}\ntreatments: [{" + treatment + "}]\n"
+	if area == "admission" || area == "decision" {
+		text += "load: {rate: 10/s, duration: 10s, max_rate: 20/s}\n"
+	}
+	return foreignFile{area, text}
+}
+
+// askedRequests are those by which a decision point is known.
+const askedRequests = "requests: [" +
+	"{name: a, subject: {type: user, id: a}, action: read, resource: {type: doc, id: x}, expect: permit}, " +
+	"{name: b, subject: {type: user, id: b}, action: read, resource: {type: doc, id: x}, expect: deny}]"
+
+// pipeFiles name a file, @PIPE@, in each field that may name one.
+var pipeFiles = map[string]foreignFile{
+	"an authority": searched("identity", `adapter: oidc-token, url: "https://127.0.0.1:1", tls: {ca: @PIPE@}, `+
+		"oidc: {client_id: a, client_secret: {env: HOME}}"),
+	"a certificate": searched("decision", `adapter: authzen, url: "https://127.0.0.1:1", `+
+		"tls: {cert: @PIPE@, key: {file: @PIPE@}}, "+askedRequests),
+	"a secret": searched("identity", `adapter: oidc-token, url: "https://127.0.0.1:1", `+
+		"oidc: {client_id: a, client_secret: {file: @PIPE@}}"),
+	"files of a body": searched("identity", `adapter: http-token, url: "http://127.0.0.1:1", `+
+		`http: {path: /t, body: "{a}", files: {a: @PIPE@}, token: /token}`),
+	"a bundle of policies": compared("admission", "embedded: {}", "bundle: none", "bundle: @PIPE@"),
+	"requests":             compared("admission", "embedded: {}, requests: @PIPE@", "bundle: none", "bundle: policies"),
+	"a pod that is refused": compared("admission", "embedded: {}, manifests: {before: policies, bad: @PIPE@, says: [x]}",
+		"mechanism: none", "mechanism: manifests"),
+	"a kubeconfig": compared("admission", "kubeconfig: @PIPE@", "mechanism: none", "mechanism: vap, policies: 1"),
+	"a control plane": compared("admission", "embedded: {binary: @PIPE@}", "mechanism: none",
+		"mechanism: vap, policies: 1"),
+	"a Cedar set": compared("decision", "embedded: {engine: cedar}, adapter: authzen, request_files: @PIPE@",
+		"bundle: none", "bundle: @PIPE@"),
+	"Cedar policies": searched("decision", "embedded: {engine: cedar, bundle: @PIPE@}, "+askedRequests),
+	"an OPA bundle": compared("decision", "embedded: {engine: opa}, adapter: opa, opa: {path: a/b}, request_files: @PIPE@",
+		"bundle: none", "bundle: @PIPE@"),
+	"a seccomp profile": compared("sandbox", `commands: [{name: c, run: ["true"]}]`, "enforcer: none",
+		"enforcer: seccomp, profile: @PIPE@"),
+	"an AppArmor profile": compared("sandbox", `commands: [{name: c, run: ["true"]}]`, "enforcer: none",
+		"enforcer: apparmor, profile: @PIPE@"),
+	"a program":             compared("exec", "program: [@PIPE@, @PIPE@]", "mode: off", "mode: on"),
 	"the experiment itself": {"exec", ""},
 }
 
@@ -208,3 +130,49 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: p}
 spec: {policyName: p, validationActions: [Deny]}
 `
+
+// TestLinksOutOfAFolderAreRefused: a link to private files, in the place of a file or a folder that a trusted
+// experiment names, or of a folder on the way to it, shows none of them.
+func TestLinksOutOfAFolderAreRefused(t *testing.T) {
+	t.Parallel()
+	bin := tareBinary(t)
+	for _, name := range []string{
+		"files of a body", "a bundle of policies", "requests", "a pod that is refused", "a Cedar set", "Cedar policies",
+		"an OPA bundle", "a seccomp profile", "an AppArmor profile", "the experiment itself",
+	} {
+		for way, c := range map[string]struct{ path, link, to string }{
+			"a file":     {"p.cedar", "p.cedar", "p.cedar"},
+			"a folder":   {"p.cedar", "p.cedar", "."},
+			"on the way": {"ci/p.cedar", "ci", "."},
+		} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				t.Parallel()
+				f, file := pipeFiles[name], "x.yaml"
+				if f.text == "" {
+					file = c.path
+				}
+				needsAreas(t, f.area)
+				private, dir := t.TempDir(), t.TempDir()
+				put := func(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) }
+				if err := errors.Join(os.Symlink(filepath.Join(private, c.to), filepath.Join(dir, c.link)),
+					os.Mkdir(filepath.Join(dir, "policies"), 0o700), put(filepath.Join(dir, "policies", "p.yaml"), onePolicy),
+					put(filepath.Join(dir, "x.yaml"), strings.ReplaceAll(f.text, "@PIPE@", c.path)),
+					put(filepath.Join(private, "p.cedar"), "hunter2\n")); err != nil {
+					t.Fatal(err)
+				}
+				refused := false
+				for _, args := range [][]string{{"validate", file}, {"plan", file}, {"plan", "--try", file}} {
+					out, _ := execTare(t, bin, dir, args...)
+					if strings.Contains(out, "hunter2") {
+						t.Errorf("tare %v shows a private file:\n%s", args, out)
+					}
+					refused = refused || strings.Contains(out, "name what it leads to")
+					t.Logf("tare %v:\n%s", args, out)
+				}
+				if !refused {
+					t.Error("no command refuses the link")
+				}
+			})
+		}
+	}
+}
