@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"tare/internal/design"
+	"tare/internal/question"
 )
 
 // TestDocsLinks checks every relative link in the project's Markdown: its file exists, and so does the heading that it
@@ -51,12 +54,8 @@ func absentArea(t *testing.T, path string) string {
 	t.Helper()
 	rest, inArea := strings.CutPrefix(filepath.ToSlash(path), "../../areas/")
 	name, _, _ := strings.Cut(rest, "/")
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = os.Stat(filepath.Join("..", "..", "areas", name))
-	if !inArea || err == nil || !strings.Contains(string(readme), "\n| [`"+name+"`](areas/"+name+"/README.md) |") {
+	_, err := os.Stat(filepath.Join("..", "..", "areas", name))
+	if !inArea || err == nil || !strings.Contains(fileText(t, "..", "..", "README.md"), "\n| [`"+name+"`](areas/"+name+"/README.md) |") {
 		return ""
 	}
 	return name
@@ -93,12 +92,8 @@ var (
 
 func linksOf(t *testing.T, page string) []string {
 	t.Helper()
-	src, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var links []string
-	prose := codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(string(src), ""), "")
+	src, links := fileText(t, page), []string{}
+	prose := codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(src, ""), "")
 	for _, m := range linkTarget.FindAllStringSubmatch(prose, -1) {
 		links = append(links, m[1])
 	}
@@ -108,12 +103,8 @@ func linksOf(t *testing.T, page string) []string {
 // anchorsOf returns the anchors that GitHub makes of a page's headings.
 func anchorsOf(t *testing.T, page string) map[string]bool {
 	t.Helper()
-	src, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
 	anchors := map[string]bool{}
-	for _, m := range headLine.FindAllStringSubmatch(codeBlock.ReplaceAllString(string(src), ""), -1) {
+	for _, m := range headLine.FindAllStringSubmatch(codeBlock.ReplaceAllString(fileText(t, page), ""), -1) {
 		anchors[anchor(linkInHead.ReplaceAllString(m[1], "$1"))] = true
 	}
 	return anchors
@@ -145,4 +136,118 @@ func anchor(heading string) string {
 		}
 		return -1
 	}, heading)
+}
+
+// TestDocsFigureIsOfTheReport checks that the picture in README is the capacity chart of the report page that the
+// committed record of `make demo` gives. -update draws it anew.
+func TestDocsFigureIsOfTheReport(t *testing.T) {
+	t.Parallel()
+	docs := filepath.Join("..", "..", "docs")
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "demo"), os.DirFS(filepath.Join(docs, "demo"))); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := execTare(t, tareBinary(t), dir, "report", "demo", "-o", "html=page.html"); code != 0 {
+		t.Fatalf("exit %d\n%s", code, out)
+	}
+	got, path := standalone(t, fileText(t, dir, "page.html"), "chart-4"), filepath.Join(docs, "capacity.svg")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got != fileText(t, path) {
+		t.Errorf("%s is not the chart of docs/demo: run go test ./cmd/tare -run %s -update", path, t.Name())
+	}
+}
+
+// standalone returns the page's first drawing with this id, on a white ground: in an image nothing says which colour is
+// behind it.
+func standalone(t *testing.T, page, id string) string {
+	t.Helper()
+	for {
+		_, rest, found := strings.Cut(page, "<svg ")
+		head, _, closed := strings.Cut(rest, ">")
+		body, after, whole := strings.Cut(rest, "</svg>")
+		if !found || !closed || !whole {
+			t.Fatalf("the page has no drawing %s", id)
+		}
+		if strings.Contains(head, id+"-title ") {
+			ground := `><rect width="100%" height="100%" fill="#fff"/>`
+			return "<svg " + strings.Replace(body, ">", ground, 1) + "</svg>\n"
+		}
+		page = after
+	}
+}
+
+// TestReadmeTable checks the table of README: it has a row for each area and a column for each question, a cell is "–"
+// where the area does not answer the question, and tare then has a reason.
+func TestReadmeTable(t *testing.T) {
+	_, table, _ := strings.Cut(fileText(t, "..", "..", "README.md"), "\n| area | control under test | ")
+	head, table, _ := strings.Cut(table, " |\n")
+	var asked []design.Question
+	for h := range strings.SplitSeq(head, " | ") {
+		word, _, _ := strings.Cut(h, ":")
+		asked = append(asked, design.Question(word))
+	}
+	rows := map[string][]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| \\[`([a-z]+)`\\]\\(.*$").FindAllStringSubmatch(table, -1) {
+		rows[m[1]] = strings.Split(strings.TrimSuffix(m[0], " |"), " | ")
+	}
+	if n := len(question.All()); len(rows) < len(areas()) || len(asked) != n {
+		t.Fatalf("%d rows for %d areas, %d columns for %d questions", len(rows), len(areas()), len(asked), n)
+	}
+	for _, ar := range areas() {
+		row := rows[ar.Name()]
+		if len(row) != len(asked)+2 {
+			t.Errorf("%s has %d cells", ar.Name(), len(row))
+			continue
+		}
+		for i, q := range asked {
+			offer := question.Of(q).Needs(ar.Offers())
+			if cell := row[i+2]; (cell == "–") == offer.Given || !offer.Given && offer.Reason == "" {
+				t.Errorf("%s, %s: the cell is %q, and the area answers %v (%q)", ar.Name(), q, cell, offer.Given, offer.Reason)
+			}
+		}
+	}
+}
+
+// TestSecurityNamesOldDependencies: the versions in SECURITY's table of old dependencies are those that are built.
+func TestSecurityNamesOldDependencies(t *testing.T) {
+	_, table, _ := strings.Cut(fileText(t, "..", "..", "SECURITY.md"), "\n| in | dependency | advisories | state |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	named := 0
+	for _, row := range strings.Split(table, "\n")[1:] {
+		cells := strings.Split(row, " | ")
+		in := strings.Trim(cells[0], "| `")
+		file := "decision/engine/xacml/" + in + ".sha256"
+		if in == "1.24" {
+			file = "plane/_kubernetes/1.24/go.mod.txt"
+		}
+		built := fileText(t, "..", "..", "areas", file)
+		for _, m := range regexp.MustCompile(`([\w./-]+) (\d+\.\d+\.\d+)`).FindAllStringSubmatch(cells[1], -1) {
+			named++
+			name, version := strings.ToLower(m[1]), regexp.MustCompile(`[v-]`+regexp.QuoteMeta(m[2])+`(\+|\.jar| |$)`)
+			found := false
+			for line := range strings.SplitSeq(built, "\n") {
+				found = found || strings.Contains(strings.ToLower(line), name) && version.MatchString(line)
+			}
+			if !found {
+				t.Errorf("%s has no %s %s", in, m[1], m[2])
+			}
+		}
+	}
+	if named < 15 {
+		t.Errorf("only %d dependencies were looked up", named)
+	}
+}
+
+// fileText returns the text of a file.
+func fileText(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
