@@ -69,60 +69,61 @@ func heapInUse() int64 {
 }
 
 // craftedRecord writes a record of a question, with what add writes into it and the lines that follow.
-func craftedRecord(t *testing.T, q design.Question, arms int, add func(w *record.Writer) error,
+func craftedRecord(t *testing.T, q design.Question, arms int, add func(w *record.Writer, must func(error)),
 	lines ...string,
 ) string {
 	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	clk := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	w, err := record.Create(t.TempDir(), record.Header{
-		Area: "timer", Question: q,
-		Experiment: record.Experiment{Name: "x"},
+		Area: "timer", Question: q, Experiment: record.Experiment{Name: "x"},
 	}, nil, clk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(err)
 	plan := record.Plan{Load: record.Load{Duration: 10}}
 	for i := range arms {
 		plan.Treatments = append(plan.Treatments, design.Treatment{ID: fmt.Sprint("t", i), Baseline: i == 0})
 	}
-	err = w.Plan(plan)
-	if err == nil {
-		err = add(w)
-	}
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(w.Plan(plan))
+	add(w, must)
+	must(w.Close())
 	f, err := os.OpenFile(filepath.Join(w.Dir(), record.JournalFile), os.O_WRONLY|os.O_APPEND, 0o600)
+	must(err)
+	_, err = f.WriteString(strings.Join(lines, "\n"))
+	must(err)
+	must(f.Close())
+	return w.Dir()
+}
+
+// writeTrial writes a complete trial in which measure writes.
+func writeTrial(w *record.Writer, arm, block int, measure func(treatment string) error) error {
+	id := fmt.Sprint("t", arm)
+	err := w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: id, Block: block}})
 	if err == nil {
-		_, err = f.WriteString(strings.Join(lines, "\n"))
-	}
-	if err == nil {
-		err = f.Close()
+		err = measure(id)
 	}
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	return w.Dir()
+	return w.TrialEnd(record.TrialEnd{Treatment: id, Block: block, Status: record.Complete})
 }
 
 // writeBatchTrial writes a complete trial with one value of each operation.
 func writeBatchTrial(w *record.Writer, arm, block int, operations ...string) error {
-	id := fmt.Sprint("t", arm)
-	if err := w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: id, Block: block}}); err != nil {
-		return err
-	}
-	for _, o := range operations {
-		if err := w.Batches(record.Batches{
-			Treatment: id, Block: block, Operation: o, Metric: "cpu", N: 1,
-			Values: []float64{1},
-		}); err != nil {
-			return err
+	return writeTrial(w, arm, block, func(id string) error {
+		for _, o := range operations {
+			if err := w.Batches(record.Batches{
+				Treatment: id, Block: block, Operation: o, Metric: "cpu", N: 1, Values: []float64{1},
+			}); err != nil {
+				return err
+			}
 		}
-	}
-	return w.TrialEnd(record.TrialEnd{Treatment: id, Block: block, Status: record.Complete})
+		return nil
+	})
 }
 
 func operationNames(n int) (out []string) {
@@ -135,77 +136,57 @@ func operationNames(n int) (out []string) {
 // hostileRecords returns small records whose analysis could take unbounded memory.
 func hostileRecords(t *testing.T) map[string]string {
 	t.Helper()
-	nothing := func(*record.Writer) error { return nil }
 	return map[string]string{
-		"a block of a high number": craftedRecord(t, design.Compare, 2, func(w *record.Writer) (err error) {
+		"a block of a high number": craftedRecord(t, design.Compare, 2, func(w *record.Writer, must func(error)) {
 			for _, block := range []int{0, 1, 2, 99_999} {
 				for arm := range 2 {
-					if err == nil {
-						err = writeBatchTrial(w, arm, block, operationNames(200)...)
-					}
+					must(writeBatchTrial(w, arm, block, operationNames(200)...))
 				}
 			}
-			return err
 		}),
-		"operations of one block among many": craftedRecord(t, design.Compare, 2, func(w *record.Writer) (err error) {
+		"operations of one block among many": craftedRecord(t, design.Compare, 2, func(w *record.Writer, must func(error)) {
 			for block := range 1500 {
 				for arm := range 2 {
-					if err == nil {
-						err = writeBatchTrial(w, arm, block, "one")
-					}
+					must(writeBatchTrial(w, arm, block, "one"))
 				}
 			}
-			return writeBatchTrial(w, 0, 1500, operationNames(1500)...)
+			must(writeBatchTrial(w, 0, 1500, operationNames(1500)...))
 		}),
-		"hundreds of operations in a call each": craftedRecord(t, design.Compare, 10, func(w *record.Writer) (err error) {
-			for arm := range 10 {
-				id := fmt.Sprint("t", arm)
+		"hundreds of operations in a call each": craftedRecord(t, design.Compare, 10,
+			func(w *record.Writer, must func(error)) {
 				var calls []load.Call
 				for k := range 256 {
 					calls = append(calls, load.Call{
-						Operation: uint8(k), Intended: 1000, Ready: 1001, Sent: 1002, FirstByte: 1003,
-						Done: 1 << 61,
+						Operation: uint8(k), Intended: 1000, Ready: 1001, Sent: 1002, FirstByte: 1003, Done: 1 << 61,
 					})
 				}
-				for _, step := range []func() error{
-					func() error { return w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: id}}) },
-					func() error { return w.Calls(id, 0, calls) },
-					func() error { return w.TrialEnd(record.TrialEnd{Treatment: id, Status: record.Complete}) },
-				} {
-					if err == nil {
-						err = step()
+				for arm := range 10 {
+					must(writeTrial(w, arm, 0, func(id string) error { return w.Calls(id, 0, calls) }))
+				}
+			}),
+		"one file of calls named a thousand times": craftedRecord(t, design.Compare, 1,
+			func(w *record.Writer, must func(error)) {
+				must(w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: "t0"}, Operations: []string{"a"}}))
+				must(w.Calls("t0", 0, make([]load.Call, 5000)))
+			}, append(repeated(1000,
+				`{"schema":"tare.record/v1","kind":"calls","data":{"treatment":"t0","block":0,"file":"calls-0000.bin"}}`),
+				`{"schema":"tare.record/v1","kind":"trial-end","data":{"treatment":"t0","block":0,"status":"complete"}}`)...),
+		"damaged lines": craftedRecord(t, design.Compare, 2, func(*record.Writer, func(error)) {},
+			repeated(100_000, "x")...),
+		"other names in each slice": craftedRecord(t, design.Soak, 1, func(w *record.Writer, must func(error)) {
+			must(writeTrial(w, 0, 0, func(id string) error {
+				for i := range 1000 {
+					if err := w.Slice(record.Slice{
+						Treatment: id, Start: time.Duration(i) * time.Second, End: time.Duration(i+1) * time.Second,
+						Operations: []record.SliceOperation{
+							{Operation: fmt.Sprint("o", i), Outcomes: []record.SliceOutcome{{Outcome: load.OK, Count: 1}}, Mean: 1},
+						},
+					}); err != nil {
+						return err
 					}
 				}
-			}
-			return err
-		}),
-		"one file of calls named a thousand times": craftedRecord(t, design.Compare, 1, func(w *record.Writer) error {
-			if err := w.TrialBegin(record.TrialBegin{
-				Trial:      design.Trial{Treatment: "t0"},
-				Operations: []string{"a"},
-			}); err != nil {
-				return err
-			}
-			return w.Calls("t0", 0, make([]load.Call, 5000))
-		}, append(repeated(1000, `{"schema":"tare.record/v1","kind":"calls","data":{"treatment":"t0","block":0,"file":"calls-0000.bin"}}`),
-			`{"schema":"tare.record/v1","kind":"trial-end","data":{"treatment":"t0","block":0,"status":"complete"}}`)...),
-		"damaged lines": craftedRecord(t, design.Compare, 2, nothing, repeated(100_000, "x")...),
-		"other names in each slice": craftedRecord(t, design.Soak, 1, func(w *record.Writer) (err error) {
-			if err = w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: "t0"}}); err != nil {
-				return err
-			}
-			for i := range 1000 {
-				s := record.Slice{
-					Treatment: "t0", Start: time.Duration(i) * time.Second, End: time.Duration(i+1) * time.Second,
-					Operations: []record.SliceOperation{
-						{Operation: fmt.Sprint("o", i), Outcomes: []record.SliceOutcome{{Outcome: load.OK, Count: 1}}, Mean: 1},
-					},
-				}
-				if err := w.Slice(s); err != nil {
-					return err
-				}
-			}
-			return w.TrialEnd(record.TrialEnd{Treatment: "t0", Status: record.Complete})
+				return nil
+			}))
 		}),
 	}
 }
@@ -315,21 +296,19 @@ func TestBombsDecompress(t *testing.T) {
 	}
 }
 
-// bombs returns small files that decompress to hundreds of megabytes, one of each format.
-func bombs() map[string]struct {
+// A bombFile is n times unit between head and tail.
+type bombFile struct {
 	format, head, unit string
 	n                  int
 	tail               string
-} {
-	type file = struct {
-		format, head, unit string
-		n                  int
-		tail               string
-	}
+}
+
+// bombs returns small files that decompress to hundreds of megabytes, one of each format.
+func bombs() map[string]bombFile {
 	const sampled = `[{"benchmark":"a","mode":"sample","primaryMetric":{"scoreUnit":"ns/op","rawDataHistogram":[[[[1,1],`
 	const averaged = `[{"benchmark":"a","mode":"avgt","primaryMetric":{"scoreUnit":"ns/op","rawData":[[1],`
 	const xml = `<?xml version="1.0"?><testResults><sample t="1" ts="1" lb="a"/>`
-	return map[string]file{
+	return map[string]bombFile{
 		"k6":                    {"k6", "", `{"type":"Point","metric":"http_req_duration","data":{"time":"2026-01-01T00:00:00Z","value":1}}` + "\n", 400_000, ""},
 		"k6 without an end":     {"k6", "", "aaaaaaaaaa", 40_000_000, ""},
 		"k6 summary":            {"k6-summary", `{"metrics":{"http_req_duration":{"med":1}`, `,"a":{}`, 9_000_000, "}}"},
