@@ -17,31 +17,34 @@ import (
 	"tare/rigs/hosttest"
 )
 
-// craftRecord writes a record with one pending change that would run a shell. key and host are those of its author.
+// pendingRecord writes a record of area exec with one pending change. key and host are those of its author.
+func pendingRecord(t *testing.T, results string, key record.Key, host string, change area.Change) string {
+	t.Helper()
+	w, err := record.Create(results, record.Header{
+		Key: key, Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"},
+		Host: record.Host{Name: host},
+	}, []byte("name: x\n"), clock.System{})
+	if err == nil {
+		change.Area, change.ID = "exec", "x"
+		err = errors.Join(w.Intend(change), w.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Dir()
+}
+
+// craftRecord writes a record whose pending change would run a shell.
 func craftRecord(t *testing.T, key record.Key, host, proof string) string {
 	t.Helper()
 	program, err := json.Marshal([]string{"/bin/sh", "-c", "touch " + proof})
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
-	w, err := record.Create(t.TempDir(), record.Header{
-		Key: key, Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"},
-		Host: record.Host{Name: host},
-	}, []byte("name: x\n"), clock.System{})
-	if err == nil {
-		err = w.Intend(area.Change{Area: "exec", Kind: "prepared", ID: "x", Data: map[string]string{
-			"\nforged": "", "name": "x\x1b[31m", "program": string(program), "env": "[]", "levels": "null",
-			"operations": "null", "path": folder, "patience": "1s",
-		}})
-	}
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w.Dir()
+	return pendingRecord(t, t.TempDir(), key, host, area.Change{Kind: "prepared", Data: map[string]string{
+		"\nforged": "", "name": "x\x1b[31m", "program": string(program), "env": "[]", "levels": "null",
+		"operations": "null", "path": t.TempDir(), "patience": "1s",
+	}})
 }
 
 // ownKey returns the key of the user who runs these tests.
@@ -136,23 +139,9 @@ func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
 	bin := tareBinary(t)
 	key := ownKey(t)
 	gone := func(key record.Key) string {
-		w, err := record.Create(t.TempDir(), record.Header{
-			Key: key, Area: "exec", Question: design.Compare,
-			Experiment: record.Experiment{Name: "x"},
-		}, nil, clock.System{})
-		if err == nil {
-			err = w.Intend(area.Change{
-				Area: "exec", Kind: "folder", ID: "x",
-				Data: map[string]string{"path": filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")},
-			})
-		}
-		if err == nil {
-			err = w.Close()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return w.Dir()
+		return pendingRecord(t, t.TempDir(), key, hostname(t), area.Change{Kind: "folder", Data: map[string]string{
+			"path": filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef"),
+		}})
 	}
 	if text, code := execTare(t, bin, t.TempDir(), "undo", gone(key)); code != cli.ExitPass || !strings.Contains(text,
 		"undone") {

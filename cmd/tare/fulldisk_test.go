@@ -16,8 +16,6 @@ import (
 
 	"tare/area"
 	"tare/internal/cli"
-	"tare/internal/clock"
-	"tare/internal/design"
 	"tare/internal/record"
 	"tare/rigs/hosttest"
 )
@@ -93,21 +91,10 @@ func recordOfFolder(t *testing.T, results string) (dir, folder string) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	w, err := record.Create(results, record.Header{
-		Key: ownKey(t), Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"},
-		Host: record.Host{Name: hostname(t)},
-	}, nil, clock.System{})
-	if err == nil {
-		err = w.Intend(area.Change{Area: "exec", Kind: "folder", ID: "x", Data: map[string]string{"path": folder}})
-	}
-	if err == nil {
-		err = w.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	fillPage(t, filepath.Join(w.Dir(), record.JournalFile))
-	return w.Dir(), folder
+	dir = pendingRecord(t, results, ownKey(t), hostname(t),
+		area.Change{Kind: "folder", Data: map[string]string{"path": folder}})
+	fillPage(t, filepath.Join(dir, record.JournalFile))
+	return dir, folder
 }
 
 // fillPage adds a note so that the journal ends at a page boundary of the disk: the next line needs another page.

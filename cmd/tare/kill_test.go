@@ -52,6 +52,12 @@ blocks: 4
 seed: 1
 `
 
+// drivenExperiment compares two treatments of the killed driver.
+func drivenExperiment(settings string, blocks int) string {
+	return fmt.Sprintf("name: exec\narea: exec\nquestion: compare\ntarget: {program: [%s], %s}\nbaseline: {it: a}\n"+
+		"treatments: [{it: b}]\nblocks: %d\nseed: 1\n", killedDriver, settings, blocks)
+}
+
 // A killable is an experiment whose runs are killed.
 type killable struct {
 	name, experiment string
@@ -116,9 +122,7 @@ func killables() []killable {
 		},
 		{
 			name: "exec", points: 3, life: 3 * time.Second, resumed: "4 blocks of 2 treatments",
-			experiment: "name: exec\narea: exec\nquestion: compare\n" +
-				"target: {program: [" + killedDriver +
-				"], rounds: 3, span: 5ms}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 4\nseed: 1\n",
+			experiment: drivenExperiment("rounds: 3, span: 5ms", 4),
 		},
 		{
 			name: "imagepull", points: 2, life: 3 * time.Second, needs: withPlane,
@@ -182,7 +186,7 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 		if late {
 			after = time.Duration(rng.Float64() * float64(k.life))
 		}
-		folder := k.newFolder(t)
+		folder := folderWith(t, k.experiment)
 		end := (k.firstEnd + i) % len(ends)
 		dir, something := k.kill(t, bin, folder, end, after, late)
 		switch {
@@ -219,7 +223,8 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 func (k *killable) runWhole(t *testing.T, bin string) time.Duration {
 	before := k.traces(t)
 	began := time.Now()
-	if out, code := execTare(t, bin, k.newFolder(t), k.run()...); code == cli.ExitError || code == cli.ExitUsage {
+	out, code := execTare(t, bin, folderWith(t, k.experiment), k.run()...)
+	if code == cli.ExitError || code == cli.ExitUsage {
 		t.Fatalf("complete run: exit %d\n%s", code, out)
 	}
 	took := time.Since(began)
@@ -229,10 +234,11 @@ func (k *killable) runWhole(t *testing.T, bin string) time.Duration {
 	return took
 }
 
-// newFolder returns a new folder that holds the experiment.
-func (k *killable) newFolder(t *testing.T) string {
+// folderWith returns a new folder that holds an experiment.
+func folderWith(t *testing.T, experiment string) string {
+	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(k.experiment), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(experiment), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -306,12 +312,7 @@ func (k *killable) resume(t *testing.T, bin, dir string, after time.Duration) {
 func TestKilledTwice(t *testing.T) {
 	needsAreas(t, "exec")
 	hosttest.SkipIfShort(t)
-	bin, dir := tareBinary(t), t.TempDir()
-	file := "name: exec\narea: exec\nquestion: compare\ntarget: {program: [" + killedDriver +
-		"], rounds: 3, span: 5ms}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 80\nseed: 1\n"
-	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bin, dir := tareBinary(t), folderWith(t, drivenExperiment("rounds: 3, span: 5ms", 80))
 	journal := func() []byte {
 		found, _ := filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl"))
 		if len(found) != 1 {
@@ -380,10 +381,7 @@ func TestInterruptedRun(t *testing.T) {
 		"by timeout": {[]string{"timeout", "4"}, 0, expired, "interrupted", "interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(killedExperiment), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			dir := folderWith(t, killedExperiment)
 			command := slices.Concat(c.under, []string{bin, "run", "x.yaml"})
 			run := exec.CommandContext(t.Context(), command[0], command[1:]...)
 			run.Dir = dir
@@ -446,8 +444,7 @@ func TestInterruptedWhileItUndoes(t *testing.T) {
 			w, err := record.Create(t.TempDir(), record.Header{
 				Key: ownKey(t), Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"},
 				Host: record.Host{Name: hostname(t), Kernel: kernelOf(), CPUs: runtime.NumCPU()},
-			}, []byte("name: x\narea: exec\nquestion: compare\ntarget: {program: ["+killedDriver+
-				"]}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 8\nseed: 1\n"), clock.System{})
+			}, []byte(drivenExperiment("rounds: 16", 8)), clock.System{})
 			if err == nil {
 				err = errors.Join(w.Intend(area.Change{Kind: kit.CommandKind, ID: "slow", Data: map[string]string{
 					"run": `["sh","-c","touch ` + began + `; sleep 2"]`,
@@ -566,12 +563,8 @@ func TestInterruptedAfterTheRun(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	srv := httptest.NewServer(http.HandlerFunc(answerAsMetadata))
 	defer srv.Close()
-	dir := t.TempDir()
-	file := "name: blink\narea: identity\nquestion: capacity\ntarget: {adapter: gce-metadata, url: " + srv.URL + "}\n" +
-		"load: {rates: [50/s], duration: 1s}\n"
-	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dir := folderWith(t, "name: blink\narea: identity\nquestion: capacity\n"+
+		"target: {adapter: gce-metadata, url: "+srv.URL+"}\nload: {rates: [50/s], duration: 1s}\n")
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -620,29 +613,7 @@ func TestRunningRecordIsLocked(t *testing.T) {
 	bin := tareBinary(t)
 	leftovers := watchLeftovers(t, bin)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "x.yaml"),
-		[]byte(strings.Replace(comparedExperiment, "blocks: 4", "blocks: 160", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run := exec.CommandContext(t.Context(), bin, "run", "x.yaml")
-	run.Dir = dir
-	var out bytes.Buffer
-	run.Stdout, run.Stderr = &out, &out
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var records []string
-	for range 200 {
-		if records, _ = filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl")); len(records) > 0 &&
-			bytes.Contains(readAll(records[0]), []byte("trial-end")) {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if len(records) == 0 {
-		t.Fatalf("the run has no record:\n%s", &out)
-	}
-	name := filepath.Dir(records[0])
+	run, name := startRun(t, bin, dir, filepath.Join(dir, "results"))
 	for _, args := range [][]string{{"undo", name}, {"run", "--resume", name}} {
 		if text, code := execTare(t, bin, dir, args...); code != cli.ExitError || !strings.Contains(text,
 			"is in use by run") {
@@ -651,8 +622,9 @@ func TestRunningRecordIsLocked(t *testing.T) {
 	}
 	_ = run.Process.Signal(os.Interrupt)
 	_ = run.Wait()
-	if code := run.ProcessState.ExitCode(); code != cli.ExitInterrupted || !strings.Contains(out.String(), "interrupted") {
-		t.Errorf("exit %d, want %d\n%s", code, cli.ExitInterrupted, &out)
+	if code := run.ProcessState.ExitCode(); code != cli.ExitInterrupted ||
+		!strings.Contains(run.out.String(), "interrupted") {
+		t.Errorf("exit %d, want %d\n%s", code, cli.ExitInterrupted, &run.out)
 	}
 	if text, code := execTare(t, bin, dir, "undo", name); code != cli.ExitPass || !strings.Contains(text,
 		"nothing to undo") {

@@ -23,10 +23,7 @@ import (
 
 func runOnce(t *testing.T, bin, experiment string) (*report.Report, string) {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(experiment), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dir := folderWith(t, experiment)
 	cmd := exec.CommandContext(t.Context(), bin, "run", "x.yaml", "-o", "json=report.json", "-o", "text")
 	cmd.Dir = dir
 	var out bytes.Buffer

@@ -44,7 +44,7 @@ func TestLostReader(t *testing.T) {
 // says so.
 func loseReader(t *testing.T, bin string, k *killable, lines int) {
 	t.Helper()
-	dir := k.newFolder(t)
+	dir := folderWith(t, k.experiment)
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

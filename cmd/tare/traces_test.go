@@ -201,27 +201,23 @@ func watchLeftovers(t *testing.T, bin string) func() string {
 	before := idleControlGroups()
 	return func() string {
 		t.Helper()
-		return leftovers(bin, before)
-	}
-}
-
-func leftovers(bin string, groupsBefore []string) string {
-	var left []string
-	for range 20 { // the kernel takes a moment to end children of a killed parent
-		stats, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		groups := slices.DeleteFunc(idleControlGroups(), func(g string) bool { return slices.Contains(groupsBefore, g) })
-		left = slices.Concat(groups, foldersOfTare(os.TempDir()))
-		for _, s := range stats {
-			if line := readAll(s); bytes.HasPrefix(line, []byte(bin+"\x00serve\x00")) {
-				left = append(left, fmt.Sprintf("process %s: %q", s, line))
+		var left []string
+		for range 20 { // the kernel takes a moment to end children of a killed parent
+			stats, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+			groups := slices.DeleteFunc(idleControlGroups(), func(g string) bool { return slices.Contains(before, g) })
+			left = slices.Concat(groups, foldersOfTare(os.TempDir()))
+			for _, s := range stats {
+				if line := readAll(s); bytes.HasPrefix(line, []byte(bin+"\x00serve\x00")) {
+					left = append(left, fmt.Sprintf("process %s: %q", s, line))
+				}
 			}
+			if len(left) == 0 {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
 		}
-		if len(left) == 0 {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
+		return strings.Join(left, "\n")
 	}
-	return strings.Join(left, "\n")
 }
 
 // withEngines compares OPA with Cedar if OPA is built, and otherwise Cedar with itself.
@@ -238,7 +234,7 @@ func withEngines(t *testing.T, _ string, k *killable) {
 // withLab skips the test where no lab VM can be booted.
 func withLab(t *testing.T, bin string, k *killable) {
 	t.Helper()
-	out, code := execTare(t, bin, k.newFolder(t), k.command("plan", "--try")...)
+	out, code := execTare(t, bin, folderWith(t, k.experiment), k.command("plan", "--try")...)
 	if code != cli.ExitPass && (strings.Contains(out, "is not installed") || strings.Contains(out, "no kernel to boot")) {
 		hosttest.Missing(t, "QEMU or a kernel for the lab VM is missing", "set up the lab VM: areas/sandbox/docs/lab.md")
 	}
