@@ -1,6 +1,9 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -80,6 +83,40 @@ func dying(requests int64) *httptest.Server {
 		}
 	}))
 	return s
+}
+
+// requested starts a server behind TLS that answers one request only, and refuses whoever lacks its credentials.
+func requested() *httptest.Server {
+	return httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case r.Header.Get("Authorization") != "Bearer hunter2-token" || r.Header.Get("X-Api-Key") != "hunter2-key":
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.Method != http.MethodPut || r.Header.Get("Accept") != "text/x" || string(body) != "a=1&{b}" ||
+			r.Header.Get("Content-Type") != "application/x-www-form-urlencoded":
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	}))
+}
+
+// certified starts a server that talks only to clients with a certificate.
+func certified() *httptest.Server {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}
+	s.StartTLS()
+	return s
+}
+
+// writeCertificate writes the certificate of a server to NAME.pem, and its key to NAME.key.
+func writeCertificate(ts *testscript.TestScript, s *httptest.Server, name string) {
+	key, err := x509.MarshalPKCS8PrivateKey(s.TLS.Certificates[0].PrivateKey)
+	ts.Check(err)
+	for file, block := range map[string]*pem.Block{
+		name + ".pem": {Type: "CERTIFICATE", Bytes: s.Certificate().Raw},
+		name + ".key": {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		ts.Check(os.WriteFile(ts.MkAbs(file), pem.EncodeToMemory(block), 0o600))
+	}
 }
 
 // startServer is a command of scripts: "serve NAME VARIABLE" starts a server of speakers and sets its address. Of a

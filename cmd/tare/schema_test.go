@@ -1,10 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,23 +13,16 @@ import (
 	jsonschema "github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
 
+	"tare/internal/budget"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/metric"
 	"tare/internal/question"
 	"tare/rigs/hosttest"
 )
 
 // schemaPath is the checked-in schema of experiment files, which is that of a binary with all areas.
 var schemaPath = filepath.Join("..", "..", "schema", config.SchemaFile)
-
-func checkedIn(t *testing.T) []byte {
-	t.Helper()
-	text, err := os.ReadFile(schemaPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
 
 func TestSchemaIsCurrent(t *testing.T) {
 	needsAreas(t, allAreas...)
@@ -42,7 +36,7 @@ func TestSchemaIsCurrent(t *testing.T) {
 		}
 		return
 	}
-	if diff := cmp.Diff(string(want), string(checkedIn(t))); diff != "" {
+	if diff := cmp.Diff(string(want), fileText(t, schemaPath)); diff != "" {
 		t.Errorf("%s is old; make schema (-want +checked in):\n%s", schemaPath, diff)
 	}
 }
@@ -50,40 +44,15 @@ func TestSchemaIsCurrent(t *testing.T) {
 // TestSchemaAndParseAgreeOnExamples has every example and template accepted by both, without so much as a warning.
 func TestSchemaAndParseAgreeOnExamples(t *testing.T) {
 	s := compiled(t)
-	files := map[string][]byte{}
-	t.Chdir(filepath.Join("..", "..")) // they name files from there
-	paths, err := filepath.Glob("areas/*/examples/*.yaml")
-	if err != nil || len(paths) < 4 {
-		t.Fatalf("examples: %v, %v", paths, err)
-	}
-	for _, path := range paths {
-		if files[path], err = os.ReadFile(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, ar := range areas() {
-		for _, question := range config.Templates(ar) {
-			if files["template "+ar.Name()+"-"+question], err = config.Template(ar, design.Question(question)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for name, data := range files {
-		first, _, _ := strings.Cut(string(data), "\n")
+	for name, text := range exampleFiles(t) {
+		first, _, _ := strings.Cut(text, "\n")
 		if !strings.HasPrefix(first, "# yaml-language-server: $schema=") || !strings.HasSuffix(first, config.SchemaFile) {
 			t.Errorf("%s: the first line does not name the schema: %s", name, first)
 		}
-		if err := s.Validate(instance(t, data)); err != nil {
+		if err := s.Validate(instance(t, []byte(text))); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if ar := areaOf(string(data)); !hasArea(ar) {
-			hosttest.Untried(t, "this tare has no area "+ar, "build it with the area")
-			continue
-		}
-		_, ds := config.Parse(name, data, config.List(areas()))
-		for _, d := range ds {
-			t.Error(d)
-		}
+		parsedExample(t, name, text)
 	}
 }
 
@@ -145,11 +114,7 @@ func TestTemplateCommentsAreTrue(t *testing.T) {
 // TestBothRefuse changes one thing in a good file at a time.
 func TestBothRefuse(t *testing.T) {
 	needsAreas(t, "identity")
-	good, err := os.ReadFile("../../areas/identity/examples/gke-2020-ladder.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := compiled(t)
+	good, s := fileText(t, "../../areas/identity/examples/gke-2020-ladder.yaml"), compiled(t)
 	for _, swap := range [][2]string{
 		{"area: identity", "area: identities"},
 		{"question: capacity", "question: speed"},
@@ -169,8 +134,8 @@ func TestBothRefuse(t *testing.T) {
 		{"name: gke-2020-ladder\n", ""},
 		{"load:", "lood:"},
 	} {
-		text := strings.Replace(string(good), swap[0], swap[1], 1)
-		if text == string(good) {
+		text := strings.Replace(good, swap[0], swap[1], 1)
+		if text == good {
 			t.Fatalf("the example lacks %q", swap[0])
 		}
 		if _, ds := config.Parse("x.yaml", []byte(text), config.List(areas())); !config.HasErrors(ds) {
@@ -184,7 +149,7 @@ func TestBothRefuse(t *testing.T) {
 
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(checkedIn(t)))
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(fileText(t, schemaPath)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,4 +172,126 @@ func instance(t *testing.T, data []byte) any {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// exampleFiles returns all examples and templates by name, and changes to the folder from which they name files.
+func exampleFiles(t *testing.T) map[string]string {
+	t.Helper()
+	t.Chdir(filepath.Join("..", ".."))
+	files, err := filepath.Glob(filepath.Join("areas", "*", "examples", "*.yaml"))
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%d examples, %v", len(files), err)
+	}
+	out := map[string]string{}
+	for _, file := range files {
+		out[file] = fileText(t, file)
+	}
+	for _, ar := range areas() {
+		for _, question := range config.Templates(ar) {
+			text, err := config.Template(ar, design.Question(question))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out["template "+ar.Name()+"-"+question] = string(text)
+		}
+	}
+	return out
+}
+
+// parsedExample reads an example as `tare validate` does, and wants no finding, not even a warning. It returns nil for
+// one of an area that this tare has not.
+func parsedExample(t *testing.T, name, text string) *config.Experiment {
+	t.Helper()
+	if ar := areaOf(text); !hasArea(ar) {
+		hosttest.Untried(t, "this tare has no area "+ar, "build it with the area")
+		return nil
+	}
+	e, found := config.Parse(name, []byte(text), config.List(areas()))
+	if len(found) > 0 {
+		t.Errorf("%s: got findings %v, want none", name, found)
+	}
+	return e
+}
+
+// TestRejectedBudgetsSuggestAcceptedOnes crosses every example and template with every budget. A budget that a
+// rejection suggests is accepted, or rejected for another reason; every metric that an area forecasts is one that
+// budgets know.
+func TestRejectedBudgetsSuggestAcceptedOnes(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	needsAreas(t, allAreas...)
+	metrics := []string{"capacity", "slo_capacity", "permitted", "revoke", "pool_wait", "nothing"}
+	for _, m := range metric.Known() {
+		metrics = append(metrics, m.Name)
+	}
+	for _, m := range budget.ProbedMetrics() {
+		metrics = append(metrics, m.Name)
+	}
+	suggestion := regexp.MustCompile(`^write (".*")$`)
+	cells := map[string][2]int{} // accepted and refused, by area and question
+	for name, text := range exampleFiles(t) {
+		e := parsedExample(t, name, text)
+		if e == nil {
+			continue
+		}
+		scope := e.Scope()
+		arms, forecast := map[string]budget.Arm{}, scope.Of // which takes longer than to judge a budget
+		scope.Of = func(x *design.Treatment) budget.Arm {
+			if _, known := arms[x.ID]; !known {
+				arms[x.ID] = forecast(x)
+			}
+			return arms[x.ID]
+		}
+		cell := e.Area + " " + string(e.Question)
+		for _, x := range scope.Treatments {
+			arm := scope.Of(&x)
+			if len(arm.Operations) == 0 && e.Area != "exec" || len(arm.Metrics) == 0 && arm.Unread == "" && !arm.Open {
+				t.Errorf("%s: no forecast for %s: %+v", name, x.ID, arm)
+			}
+			for _, m := range arm.Metrics {
+				if !slices.Contains(metrics, m) {
+					t.Errorf("%s: no budget knows the metric %q", name, m)
+				}
+			}
+		}
+		for _, m := range metrics {
+			for _, rest := range []string{
+				" <= 1", " <= 1ms", " <= 5%", " <= +5%", " >= 10/s", " <= 1MiB", ".p99 <= 1ms",
+				" drift <= 1ms/h", " <= 1ms at 20/s",
+			} {
+				b, err := budget.Parse(m + rest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, n := scope.Refuse(b), cells[cell]
+				if r == nil {
+					cells[cell] = [2]int{n[0] + 1, n[1]}
+					continue
+				}
+				cells[cell] = [2]int{n[0], n[1] + 1}
+				if column := budget.Column(b.Text, r.Part); column < 1 || column > len(b.Text) || r.Reason == "" {
+					t.Errorf("%s: %s: rejected at column %d: %v", name, b.Text, column, r)
+				}
+				if s := suggestion.FindStringSubmatch(r.Write); s != nil {
+					text, err := strconv.Unquote(s[1])
+					if err != nil {
+						t.Fatal(err)
+					}
+					again, err := budget.Parse(text)
+					if err != nil {
+						t.Errorf("%s: %s: the suggestion cannot be parsed: %v", name, b.Text, err)
+					} else if r2 := scope.Refuse(again); r2 != nil && r2.Part == r.Part && r2.Reason == r.Reason {
+						t.Errorf("%s: %s: the suggestion %q is rejected: %v", name, b.Text, text, r2)
+					}
+				}
+			}
+		}
+	}
+	if len(cells) < 12 {
+		t.Errorf("got only %v", cells)
+	}
+	for cell, n := range cells {
+		if n[0] == 0 || n[1] == 0 {
+			t.Errorf("%s: %d budgets are accepted, %d rejected", cell, n[0], n[1])
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -233,7 +235,7 @@ func (r *secretRoom) look(command, environment []byte) {
 // partial are the forms of other tools, which cannot hold every report: a command ends at the first that fails.
 var partial = []string{"benchfmt", "hyperfine", "github-action-benchmark"}
 
-// runReaders runs every command that reads what runs have left, and then undo.
+// runReaders runs every command that reads an experiment or what runs have left, and then undo.
 func (r *secretRoom) runReaders() {
 	r.Helper()
 	for _, args := range [][]string{
@@ -247,6 +249,12 @@ func (r *secretRoom) runReaders() {
 	} {
 		r.tare(0, nil, args...)
 	}
+	r.readRecords()
+}
+
+// readRecords runs every command that reads a record, and then undo.
+func (r *secretRoom) readRecords() {
+	r.Helper()
 	records, _ := filepath.Glob(filepath.Join(r.dir, "results", "*", "record.jsonl"))
 	for i, record := range records {
 		dir := filepath.Dir(record)
@@ -588,7 +596,11 @@ func TestNoSecretOfAProgramIsWritten(t *testing.T) {
 			r.tare(0, nil, "-v", "run", "x.yaml", "--set", "blocks=2")
 			if strings.HasPrefix(mode, "undo") || mode == "operate-errs" {
 				r.tare(300*time.Millisecond, []syscall.Signal{syscall.SIGKILL}, "run", "x.yaml", "--set", "blocks=3")
-				r.runReaders()
+				if mode == "operate-errs" {
+					r.runReaders()
+				} else {
+					r.readRecords()
+				}
 			}
 			r.searchSecret()
 			if mode == "never" {
@@ -598,4 +610,66 @@ func TestNoSecretOfAProgramIsWritten(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoSecretOfACommandLineIsWritten: secrets that a command line names by their place reach the server and nothing
+// else, even if the server sends them back. A literal one is refused before there is a record.
+func TestNoSecretOfACommandLineIsWritten(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	needsAreas(t, "identity")
+	t.Parallel()
+	for _, mode := range append([]string{"good"}, echoModes...) {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := newSecretRoom(t, "")
+			var seen atomic.Int64
+			echo := r.echoServer(mode)
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				body, _ := io.ReadAll(q.Body)
+				if q.Header.Get("Authorization") != "Bearer "+r.secret || q.Header.Get("X-Api-Key") != r.secret ||
+					string(body) != `x=1&{"password": "`+r.secret+`"}` {
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				seen.Add(1)
+				q.Body = io.NopCloser(strings.NewReader(string(body)))
+				echo.ServeHTTP(w, q)
+			}))
+			defer server.Close()
+			r.writeSecretFile("body", fmt.Sprintf("{\"password\": \"%s\"}\n", r.secret))
+			args := []string{
+				"-v", "capacity", server.URL, "-k", "-H", "Authorization: Bearer @given/key", "-H", "X-Api-Key: env:PLANTED",
+				"-d", "x=1", "-d", "@given/body", "--set", "load.rates=[10/s]", "--set", "load.duration=1s",
+				"--set", "load.timeout=1s", "--write", "kept.yaml", "-o", "text", "-o", "json=r.json", "-o", "html=r.html",
+			}
+			if code := r.tareUntil(func() bool { return seen.Load() > 20 }, args...); code == cli.ExitUsage {
+				t.Errorf("the command line was rejected, so nothing was tested\n%s", &r.said)
+			}
+			if seen.Load() == 0 {
+				t.Errorf("no call had the secrets, so nothing was tested\n%s", &r.said)
+			}
+			if _, err := os.Stat(filepath.Join(r.dir, "kept.yaml")); err != nil {
+				t.Error(err)
+			}
+			r.runReaders()
+			r.searchSecret()
+		})
+	}
+	r := newSecretRoom(t, "")
+	for _, flags := range [][]string{
+		{"-H", "Authorization: Bearer " + r.secret},
+		{"-H", "X-Api-Key:" + r.secret},
+		{"-H", "Cookie: session=" + r.secret},
+		{"-d", `{"password": "` + r.secret + `"}`},
+		{"-d", "user=me", "-d", "client_secret=" + r.secret},
+	} {
+		line := []string{"capacity", "http://127.0.0.1:1", "--max-rate", "10/s", "--write", "kept.yaml"}
+		c := r.command(t.Context(), append(line, flags...)...)
+		said, _ := c.CombinedOutput()
+		r.said.Write(said)
+		if code := c.ProcessState.ExitCode(); code != cli.ExitUsage || !strings.Contains(string(said), "@FILE") {
+			t.Errorf("%s with a literal secret: exit %d, want a rejection that names @FILE\n%s", flags[0], code, said)
+		}
+	}
+	r.searchSecret()
 }
