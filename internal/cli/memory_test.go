@@ -22,7 +22,6 @@ import (
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/rigs/hosttest"
-	"tare/rigs/toy"
 )
 
 // The memory that a command may take on top of what this process has.
@@ -52,13 +51,9 @@ func peakHeap(t *testing.T, args ...string) (heap int64, code int, out string) {
 			}
 		}
 	}()
-	var b bytes.Buffer
-	code = Main(t.Context(), Env{
-		Args: append([]string{"tare"}, args...), Stdout: &b, Stderr: &b, Getenv: os.Getenv,
-		Areas: toy.Areas(),
-	})
+	code, out = runTare(t, args...)
 	close(done)
-	return <-sampled - before, code, b.String()
+	return <-sampled - before, code, out
 }
 
 // heapInUse returns the bytes of objects on the heap, including garbage that is not swept yet.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -68,17 +67,6 @@ func (h *hashingTarget) Operations(t area.Treatment) ([]area.Operation, error) {
 	}}, nil
 }
 
-// runHashing runs a command of a tare with these areas.
-func runHashing(t *testing.T, areas []area.Area, args ...string) (int, string) {
-	t.Helper()
-	var out bytes.Buffer
-	code := Main(t.Context(), Env{
-		Args: append([]string{"tare"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
-		Getenv: os.Getenv, Areas: areas,
-	})
-	return code, out.String()
-}
-
 // TestQuantityOfAnArea takes a quantity that only one area measures through a comparison: its effect gets a verdict,
 // budgets judge it, and the report comes from the record alone.
 func TestQuantityOfAnArea(t *testing.T) {
@@ -90,7 +78,7 @@ func TestQuantityOfAnArea(t *testing.T) {
 		t.Fatal(err)
 	}
 	with := []area.Area{hashing{[]area.Quantity{collisions}}}
-	if code, out := runHashing(t, with, "run", "x.yaml"); code != analyze.ExitBudget {
+	if code, out := runWith(t, with, "run", "x.yaml"); code != analyze.ExitBudget {
 		t.Errorf("exit code %d, want %d\n%s", code, analyze.ExitBudget, out)
 	}
 	records, err := filepath.Glob("results/hash-*")
@@ -107,7 +95,7 @@ func TestQuantityOfAnArea(t *testing.T) {
 		},
 		"benchfmt": {"Unit collisions-ratio better=lower"},
 	} {
-		_, out := runHashing(t, nil, "report", records[0], "-o", form)
+		_, out := runWith(t, nil, "report", records[0], "-o", form)
 		for _, w := range want {
 			if !strings.Contains(out, w) {
 				t.Errorf("%s lacks %q:\n%s", form, w, out)
@@ -141,7 +129,7 @@ func TestQuantitiesAreChecked(t *testing.T) {
 		if err := os.WriteFile("x.yaml", fmt.Appendf(nil, file, c.budget), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, out := runHashing(t, []area.Area{hashing{c.has}}, "validate", "x.yaml"); !strings.Contains(out, c.want) {
+		if _, out := runWith(t, []area.Area{hashing{c.has}}, "validate", "x.yaml"); !strings.Contains(out, c.want) {
 			t.Errorf("%s with %v: want %q in\n%s", c.budget, c.has, c.want, out)
 		}
 	}

@@ -215,10 +215,16 @@ func runFile(t *testing.T, text, command string) (int, string) {
 // runTare runs tare in this process and returns its exit code and everything that it prints.
 func runTare(t *testing.T, args ...string) (int, string) {
 	t.Helper()
+	return runWith(t, toy.Areas(), args...)
+}
+
+// runWith runs a tare that has these areas.
+func runWith(t *testing.T, areas []area.Area, args ...string) (int, string) {
+	t.Helper()
 	var out bytes.Buffer
 	code := Main(t.Context(), Env{
 		Args: append([]string{"tare"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Getenv: os.Getenv,
-		Areas: toy.Areas(),
+		Areas: areas,
 	})
 	return code, out.String()
 }
