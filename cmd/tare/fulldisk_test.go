@@ -172,6 +172,17 @@ type startedRun struct {
 	out bytes.Buffer
 }
 
+// started starts a command in dir.
+func started(t *testing.T, dir string, command ...string) *startedRun {
+	t.Helper()
+	run := &startedRun{Cmd: exec.CommandContext(t.Context(), command[0], command[1:]...)}
+	run.Dir, run.Stdout, run.Stderr = dir, &run.out, &run.out
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
 // startRun starts a comparison of many blocks in dir and waits until its first trial has ended.
 func startRun(t *testing.T, bin, dir, results string) (run *startedRun, name string) {
 	t.Helper()
@@ -179,11 +190,7 @@ func startRun(t *testing.T, bin, dir, results string) (run *startedRun, name str
 		[]byte(strings.Replace(comparedExperiment, "blocks: 4", "blocks: 160", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run = &startedRun{Cmd: exec.CommandContext(t.Context(), bin, "run", "--results", results, "x.yaml")}
-	run.Dir, run.Stdout, run.Stderr = dir, &run.out, &run.out
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
+	run = started(t, dir, bin, "run", "--results", results, "x.yaml")
 	for range 400 {
 		records, _ := filepath.Glob(filepath.Join(results, "*", record.JournalFile))
 		if len(records) > 0 && bytes.Contains(readAll(records[0]), []byte("trial-end")) {

@@ -321,18 +321,12 @@ func TestKilledTwice(t *testing.T) {
 		return readAll(found[0])
 	}
 	killAtTrial := func(n int, args ...string) {
-		run := exec.CommandContext(t.Context(), bin, args...)
-		run.Dir = dir
-		var out bytes.Buffer
-		run.Stdout, run.Stderr = &out, &out
-		if err := run.Start(); err != nil {
-			t.Fatal(err)
-		}
+		run := started(t, dir, append([]string{bin}, args...)...)
 		for end := time.Now().Add(time.Minute); bytes.Count(journal(), []byte(`"trial-end"`)) < n; {
 			if time.Now().After(end) || hasEnded(run.Process.Pid) {
 				_ = run.Process.Kill()
 				_ = run.Wait()
-				t.Fatalf("tare %v did not come to trial %d:\n%s", args, n, &out)
+				t.Fatalf("tare %v did not come to trial %d:\n%s", args, n, &run.out)
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -382,14 +376,7 @@ func TestInterruptedRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folderWith(t, killedExperiment)
-			command := slices.Concat(c.under, []string{bin, "run", "x.yaml"})
-			run := exec.CommandContext(t.Context(), command[0], command[1:]...)
-			run.Dir = dir
-			var out bytes.Buffer
-			run.Stdout, run.Stderr = &out, &out
-			if err := run.Start(); err != nil {
-				t.Fatal(err)
-			}
+			run := started(t, dir, slices.Concat(c.under, []string{bin, "run", "x.yaml"})...)
 			if c.signals > 0 {
 				time.Sleep(4 * time.Second)
 			}
@@ -400,10 +387,10 @@ func TestInterruptedRun(t *testing.T) {
 			}
 			_ = run.Wait()
 			if code := run.ProcessState.ExitCode(); code != c.code {
-				t.Errorf("exit %d, want %d\n%s", code, c.code, &out)
+				t.Errorf("exit %d, want %d\n%s", code, c.code, &run.out)
 			}
-			if !strings.Contains(out.String(), c.hint) {
-				t.Errorf("the output lacks %q:\n%s", c.hint, &out)
+			if !strings.Contains(run.out.String(), c.hint) {
+				t.Errorf("the output lacks %q:\n%s", c.hint, &run.out)
 			}
 			records, _ := filepath.Glob(filepath.Join(dir, "results", "*"))
 			if len(records) != 1 {
@@ -453,13 +440,7 @@ func TestInterruptedWhileItUndoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			run := exec.CommandContext(t.Context(), bin, "run", "--resume", w.Dir())
-			run.Dir = t.TempDir()
-			var out bytes.Buffer
-			run.Stdout, run.Stderr = &out, &out
-			if err := run.Start(); err != nil {
-				t.Fatal(err)
-			}
+			run := started(t, t.TempDir(), bin, "run", "--resume", w.Dir())
 			for !hasEnded(run.Process.Pid) {
 				if _, err := os.Stat(began); err == nil {
 					break
@@ -470,8 +451,8 @@ func TestInterruptedWhileItUndoes(t *testing.T) {
 				_ = run.Process.Signal(signal)
 			}
 			_ = run.Wait()
-			if code := run.ProcessState.ExitCode(); code != c.code || !strings.Contains(out.String(), c.hint) {
-				t.Errorf("exit %d, want %d and %q\n%s", code, c.code, c.hint, &out)
+			if code := run.ProcessState.ExitCode(); code != c.code || !strings.Contains(run.out.String(), c.hint) {
+				t.Errorf("exit %d, want %d and %q\n%s", code, c.code, c.hint, &run.out)
 			}
 			rec, err := record.Open(w.Dir())
 			if err != nil || len(rec.Pending()) > 0 != c.pending {
