@@ -234,7 +234,7 @@ func TestPipesAreNotWaitedFor(t *testing.T) {
 			}
 			named := false
 			for _, args := range [][]string{{"validate", file}, {"plan", file}, {"plan", "--try", file}} {
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // a busy host plans for long
 				cmd := exec.CommandContext(ctx, bin, args...)
 				cmd.Dir = dir
 				out, err := cmd.CombinedOutput()
