@@ -3,6 +3,7 @@ package exec
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -116,15 +117,9 @@ func TestPageShowsRealRequests(t *testing.T) {
 			if err := in.Decode(&r); err != nil {
 				t.Errorf("request %s: %v", line, err)
 			}
-			text, err := json.Marshal(r)
-			if err != nil {
-				t.Fatal(err)
-			}
 			var page, tare any
-			if err := json.Unmarshal([]byte(line), &page); err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal(text, &tare); err != nil {
+			text, err := json.Marshal(r)
+			if err := errors.Join(err, json.Unmarshal([]byte(line), &page), json.Unmarshal(text, &tare)); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(tare, page); d != "" {
@@ -134,8 +129,7 @@ func TestPageShowsRealRequests(t *testing.T) {
 		}
 	}
 	for _, do := range []string{
-		driver.DoDescribe, driver.DoPrepare, driver.DoVerify, driver.DoOperate, driver.DoUndo,
-		driver.DoStop,
+		driver.DoDescribe, driver.DoPrepare, driver.DoVerify, driver.DoOperate, driver.DoUndo, driver.DoStop,
 	} {
 		if !asked[do] {
 			t.Errorf("the page shows no %s", do)

@@ -205,22 +205,15 @@ func TestExamples(t *testing.T) {
 func TestExampleRejectsATreatment(t *testing.T) {
 	bad := treatment("check", "none", "size", "0")
 	env := testEnv(t, bad)
-	target, err := Area{}.Open(t.Context(), &Spec{
-		Program: []string{python(t), "areas/exec/examples/hash.py"},
-		Dir:     projectRoot(t),
-	}, env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var j areatest.Journal
-	err = target.Prepare(t.Context(), bad, &j)
-	if err == nil || !strings.Contains(err.Error(), "size=0: want 1 to") {
+	s := &Spec{Program: []string{python(t), "areas/exec/examples/hash.py"}, Dir: projectRoot(t)}
+	target, j := areatest.Open[area.Target](t, Area{}, s, env)
+	if err := target.Prepare(t.Context(), bad, j); err == nil || !strings.Contains(err.Error(), "size=0: want 1 to") {
 		t.Errorf("got %v, want the program's own error about size=0", err)
 	}
 	if err := target.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	nothingLeft(t, &j)
+	nothingLeft(t, j)
 }
 
 // TestUndoAfterKill undoes what a killed run left, from its journal alone, in another folder, twice.
@@ -291,16 +284,13 @@ func TestNamedProcessesCount(t *testing.T) {
 		t.Errorf("a call takes %v of CPU with the worker named, %v without; the worker burns %v", with["cpu"],
 			without["cpu"], burns)
 	}
-	for tr, want := range map[string][]string{
-		named.ID:   {filepath.Base(self), "worker"},
-		unnamed.ID: {filepath.Base(self)},
-	} {
+	for i, tr := range env.Treatments {
 		var subjects []string
-		for _, p := range target.Can().Probes(map[string]design.Treatment{named.ID: named, unnamed.ID: unnamed}[tr]) {
+		for _, p := range target.Can().Probes(tr) {
 			subjects = append(subjects, p.Subject())
 		}
-		if !slices.Equal(subjects, want) {
-			t.Errorf("%s: probes of %v, want %v", tr, subjects, want)
+		if want := []string{filepath.Base(self), "worker"}[:2-i]; !slices.Equal(subjects, want) {
+			t.Errorf("%s: probes of %v, want %v", tr.ID, subjects, want)
 		}
 	}
 	closeTarget(t, target, env, &j)

@@ -25,138 +25,70 @@ func settings(pairs ...string) map[string]Setting {
 }
 
 func TestValidate(t *testing.T) {
-	program := []string{"./my-program", "--fast"}
+	own := func(s Spec) Spec { s.Program = []string{"./my-program", "--fast"}; return s }
+	env := func(names ...Variable) Spec { return own(Spec{Env: names}) }
+	set := func(name, value string) Spec { return own(Spec{Settings: settings(name, value)}) }
+	run := func(words ...string) Spec { return Spec{Program: words} }
+	does := func(names ...string) Spec { return own(Spec{Operations: names}) }
+	second := unit.Duration(time.Second)
 	for _, c := range []struct {
-		title  string
-		spec   Spec
-		q      design.Question
-		levels [][]string
-		path   string
-		says   string // empty: nothing is wrong
+		title      string
+		spec       Spec
+		path, says string // nothing said: nothing is wrong
 	}{
-		{title: "plain", spec: Spec{Program: program}},
-		{title: "all fields", spec: Spec{
-			Program: program, Dir: "x", Env: []Variable{"MY_TOKEN", "_x1"}, Settings: settings("size", "1", "a.b-c_d", "x y"),
-			Operations: []string{"load", "a-b_c.d"},
-			Fresh:      freshRun, Patience: unit.Duration(time.Minute), PrepareWithin: unit.Duration(time.Hour), Rounds: 3,
-			Span: unit.Duration(time.Second),
-		}, levels: [][]string{{"check", "none"}, {"check", "sha256"}}},
-		{
-			title: "any factor", spec: Spec{Program: program}, q: design.Scale,
-			levels: [][]string{{"n", "1"}, {"n", "2"}, {"n", "3"}},
-		},
-		{title: "no program", path: "program", says: "name the program"},
-		{title: "an empty program", spec: Spec{Program: []string{" "}}, path: "program", says: "name the program"},
-		{
-			title: "a command line in one word", spec: Spec{Program: []string{"python3 my.py"}}, path: "program[0]",
-			says: "each argument is an item",
-		},
-		{title: "a name with a space, and an argument", spec: Spec{Program: []string{"./my program", "x"}}},
-		{title: "a zero byte", spec: Spec{Program: []string{"a", "b\x00c"}}, path: "program[1]", says: "zero byte"},
-		{title: "a zero byte in dir", spec: Spec{Program: program, Dir: "\x00"}, path: "dir", says: "zero byte"},
+		{"plain", own(Spec{}), "", ""},
+		{"all fields", own(Spec{
+			Dir: "x", Env: []Variable{"MY_TOKEN", "_x1"}, Settings: settings("size", "1", "a.b-c_d", "x y"),
+			Operations: []string{"load", "a-b_c.d"}, Fresh: freshRun, Patience: 60 * second, PrepareWithin: 3600 * second,
+			Rounds: 3, Span: second,
+		}), "", ""},
+		{"no program", Spec{}, "program", "name the program"},
+		{"an empty program", run(" "), "program", "name the program"},
+		{"a command line in one word", run("python3 my.py"), "program[0]", "each argument is an item"},
+		{"a name with a space, and an argument", run("./my program", "x"), "", ""},
+		{"a zero byte", run("a", "b\x00c"), "program[1]", "zero byte"},
+		{"a zero byte in dir", own(Spec{Dir: "\x00"}), "dir", "zero byte"},
 
-		{
-			title: "a secret as an argument", spec: Spec{Program: []string{"./a", "--api-key", "hunter2"}}, path: "program[2]",
-			says: "after --api-key",
-		},
-		{
-			title: "a file with a secret as an argument",
-			spec:  Spec{Program: []string{"./a", "--password-file", "x", "--password", "$PW"}},
-		},
-		{
-			title: "a variable with its value", spec: Spec{Program: program, Env: []Variable{"A", "TOKEN=hunter2"}},
-			path: "env[1]", says: "write the name alone",
-		},
-		{
-			title: "no variable's name", spec: Spec{Program: program, Env: []Variable{"hunter-2"}}, path: "env[0]",
-			says: "want the name of an environment variable",
-		},
-		{
-			title: "an empty variable", spec: Spec{Program: program, Env: []Variable{""}}, path: "env[0]",
-			says: "want the name of an environment variable",
-		},
-		{
-			title: "a variable twice", spec: Spec{Program: program, Env: []Variable{"A", "B", "A"}}, path: "env[2]",
-			says: "A is named twice",
-		},
-		{
-			title: "a usual variable", spec: Spec{Program: program, Env: []Variable{"HOME"}}, path: "env[0]",
-			says: "every program gets HOME",
-		},
+		{"a secret as an argument", run("./a", "--api-key", "hunter2"), "program[2]", "after --api-key"},
+		{"a file with a secret as an argument", run("./a", "--password-file", "x", "--password", "$PW"), "", ""},
+		{"a variable with its value", env("A", "TOKEN=hunter2"), "env[1]", "write the name alone"},
+		{"no variable's name", env("hunter-2"), "env[0]", "want the name of an environment variable"},
+		{"an empty variable", env(""), "env[0]", "want the name of an environment variable"},
+		{"a variable twice", env("A", "B", "A"), "env[2]", "A is named twice"},
+		{"a usual variable", env("HOME"), "env[0]", "every program gets HOME"},
 
-		{
-			title: "a setting's name", spec: Spec{Program: program, Settings: settings("a b", "1")}, path: "settings",
-			says: "want a name of letters",
-		},
-		{
-			title: "a long setting's name", spec: Spec{Program: program, Settings: settings(strings.Repeat("a", 65), "1")},
-			path: "settings", says: "want a name of letters",
-		},
-		{
-			title: "an empty setting", spec: Spec{Program: program, Settings: settings("a", "")}, path: "settings.a",
-			says: "cannot be empty",
-		},
-		{
-			title: "a setting of two lines", spec: Spec{Program: program, Settings: settings("a", "x\ny")}, path: "settings.a",
-			says: "one line",
-		},
-		{
-			title: "a long setting", spec: Spec{Program: program, Settings: settings("a", strings.Repeat("ä", 257))},
-			path: "settings.a", says: "at most 256",
-		},
-		{title: "the longest setting", spec: Spec{Program: program, Settings: settings("a", strings.Repeat("ä", 256))}},
-		{
-			title: "a setting that is varied", spec: Spec{Program: program, Settings: settings("n", "1", "m", "2")},
-			levels: [][]string{{"k", "1"}, {"k", "2", "n", "3"}}, path: "settings.n", says: "a factor already",
-		},
+		{"a setting's name", set("a b", "1"), "settings", "want a name of letters"},
+		{"a long setting's name", set(strings.Repeat("a", 65), "1"), "settings", "want a name of letters"},
+		{"an empty setting", set("a", ""), "settings.a", "cannot be empty"},
+		{"a setting of two lines", set("a", "x\ny"), "settings.a", "one line"},
+		{"a long setting", set("a", strings.Repeat("ä", 257)), "settings.a", "at most 256"},
+		{"the longest setting", set("a", strings.Repeat("ä", 256)), "", ""},
 
-		{
-			title: "an operation's name", spec: Spec{Program: program, Operations: []string{"a b"}}, path: "operations[0]",
-			says: "so that budgets can name them",
-		},
-		{
-			title: "a long operation's name", spec: Spec{Program: program, Operations: []string{strings.Repeat("a", 65)}},
-			path: "operations[0]", says: "so that budgets",
-		},
-		{
-			title: "an operation twice", spec: Spec{Program: program, Operations: []string{"a", "a"}}, path: "operations[1]",
-			says: "named twice",
-		},
+		{"an operation's name", does("a b"), "operations[0]", "so that budgets can name them"},
+		{"a long operation's name", does(strings.Repeat("a", 65)), "operations[0]", "so that budgets"},
+		{"an operation twice", does("a", "a"), "operations[1]", "named twice"},
 
-		{
-			title: "a short span", spec: Spec{Program: program, Span: unit.Duration(time.Microsecond)}, path: "span",
-			says: "want 1ms to 10s",
-		},
-		{
-			title: "a long span", spec: Spec{Program: program, Span: unit.Duration(11 * time.Second)}, path: "span",
-			says: "want 1ms to 10s",
-		},
-		{
-			title: "little patience", spec: Spec{Program: program, Patience: unit.Duration(time.Millisecond)}, path: "patience",
-			says: "want 1s to 1h",
-		},
-		{
-			title: "much patience", spec: Spec{Program: program, Patience: unit.Duration(2 * time.Hour)}, path: "patience",
-			says: "want 1s to 1h",
-		},
-		{title: "less patience than a batch", spec: Spec{
-			Program: program, Patience: unit.Duration(10 * time.Second),
-			Span: unit.Duration(2 * time.Second),
-		}, path: "patience", says: "allow at least 16s"},
-		{
-			title: "a long preparation", spec: Spec{Program: program, PrepareWithin: unit.Duration(25 * time.Hour)},
-			path: "prepare_within", says: "want 1s to 24h",
-		},
-		{title: "few rounds", spec: Spec{Program: program, Rounds: 2}, path: "rounds", says: "want 3 to 1000"},
+		{"a short span", own(Spec{Span: second / 1e6}), "span", "want 1ms to 10s"},
+		{"a long span", own(Spec{Span: 11 * second}), "span", "want 1ms to 10s"},
+		{"little patience", own(Spec{Patience: second / 1000}), "patience", "want 1s to 1h"},
+		{"much patience", own(Spec{Patience: 7200 * second}), "patience", "want 1s to 1h"},
+		{"less patience than a batch", own(Spec{Patience: 10 * second, Span: 2 * second}), "patience", "allow at least 16s"},
+		{"a long preparation", own(Spec{PrepareWithin: 90_000 * second}), "prepare_within", "want 1s to 24h"},
+		{"few rounds", own(Spec{Rounds: 2}), "rounds", "want 3 to 1000"},
 	} {
-		found := areatest.Validate(&c.spec, c.q, c.levels)
+		found := areatest.Validate(&c.spec, design.Compare, nil)
 		areatest.WantFinding(t, c.title, found, area.Finding{Path: c.path, Severity: area.Error, Message: c.says})
-		for _, f := range found {
-			if strings.Contains(fmt.Sprint(f), "hunter") {
-				t.Errorf("%s: %v shows what may be a credential", c.title, f)
-			}
+		if strings.Contains(fmt.Sprint(found), "hunter") {
+			t.Errorf("%s: %v shows what may be a credential", c.title, found)
 		}
 	}
+	both := own(Spec{Settings: settings("n", "1", "m", "2")})
+	for _, levels := range [][][]string{{{"check", "none"}, {"check", "sha256"}}, {{"k", "1"}, {"k", "2"}, {"k", "3"}}} {
+		areatest.WantFinding(t, "any factor", areatest.Validate(&both, design.Scale, levels), area.Finding{})
+	}
+	varied := areatest.Validate(&both, design.Compare, [][]string{{"k", "1"}, {"k", "2", "n", "3"}})
+	areatest.WantFinding(t, "a setting that is varied", varied,
+		area.Finding{Path: "settings.n", Severity: area.Error, Message: "a factor already"})
 }
 
 // TestInvalidVariableNamesAreNotPrinted: an invalid name may be a secret value, so the error does not contain it.
@@ -186,8 +118,8 @@ func TestInvalidVariableNamesAreNotPrinted(t *testing.T) {
 func TestSpecSurvivesTheRecord(t *testing.T) {
 	want := Spec{
 		Program: []string{"python3", "x.py"}, Env: []Variable{"TOKEN"}, Settings: settings("size", "65536", "deep", "true"),
-		Operations: []string{"load"},
-		Fresh:      freshRun, Patience: unit.Duration(time.Minute), Rounds: 5, Span: unit.Duration(time.Second),
+		Operations: []string{"load"}, Fresh: freshRun, Patience: unit.Duration(time.Minute), Rounds: 5,
+		Span: unit.Duration(time.Second),
 	}
 	text, err := json.Marshal(want)
 	if err != nil {
@@ -218,18 +150,15 @@ func TestLevelsAreSettingsAndFactors(t *testing.T) {
 }
 
 func TestForecastOfBatches(t *testing.T) {
+	of := func(name string) area.Batches {
+		return area.Batches{Operation: name, Rounds: area.UsualRounds, Span: area.UsualSpan}
+	}
 	for _, c := range []struct {
 		spec Spec
 		want []area.Batches
 	}{
-		{Spec{}, []area.Batches{{Rounds: area.UsualRounds, Span: area.UsualSpan}}},
-		{
-			Spec{Operations: []string{"a", "b"}},
-			[]area.Batches{
-				{Operation: "a", Rounds: area.UsualRounds, Span: area.UsualSpan},
-				{Operation: "b", Rounds: area.UsualRounds, Span: area.UsualSpan},
-			},
-		},
+		{Spec{}, []area.Batches{of("")}},
+		{Spec{Operations: []string{"a", "b"}}, []area.Batches{of("a"), of("b")}},
 		{Spec{Rounds: 5, Span: unit.Duration(time.Second)}, []area.Batches{{Rounds: 5, Span: time.Second}}},
 	} {
 		if d := cmp.Diff(c.want, c.spec.Batches()); d != "" {

@@ -1,8 +1,6 @@
 package gobench
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -13,7 +11,7 @@ import (
 	"testing"
 
 	"tare/internal/driver"
-	"tare/internal/files"
+	"tare/rigs/hosttest"
 )
 
 // TestParseTakesWhatIsWritten: totals are exact, other units are named, and GOMAXPROCS is no part of a name.
@@ -114,9 +112,7 @@ func converse(t *testing.T, cpuTime bool, requests ...driver.Request) []driver.A
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "0.test")
-	if err := files.WriteProgram(binary, []byte(fake)); err != nil {
-		t.Fatal(err)
-	}
+	script(t, binary, fake)
 	sum, err := content(binary)
 	if err != nil {
 		t.Fatal(err)
@@ -136,28 +132,7 @@ func converse(t *testing.T, cpuTime bool, requests ...driver.Request) []driver.A
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var in, out bytes.Buffer
-	for i, r := range requests {
-		r.ID = uint64(i + 1)
-		if err := json.NewEncoder(&in).Encode(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := Serve(context.Background(), file, &in, &out); err != nil {
-		t.Fatal(err)
-	}
-	var answers []driver.Answer
-	for d := json.NewDecoder(&out); d.More(); {
-		var a driver.Answer
-		if err := d.Decode(&a); err != nil {
-			t.Fatal(err)
-		}
-		answers = append(answers, a)
-	}
-	if len(answers) != len(requests) {
-		t.Fatalf("%d answers to %d requests", len(answers), len(requests))
-	}
-	return answers
+	return asked(t, file, requests...)
 }
 
 func prepare(label string) driver.Request {
@@ -172,23 +147,10 @@ func operate(name string, n int) driver.Request {
 func TestDriverCountsExactly(t *testing.T) {
 	got := converse(t, false, driver.Request{Do: driver.DoDescribe}, prepare("v2"), driver.Request{Do: driver.DoVerify},
 		operate("Good", 1), operate("Good", 0), driver.Request{Do: driver.DoStop})
-	for i, want := range []string{
-		`"factors":{"revision":["v1","v2"]}`, `{}`, `"the test binary of . is that of v2: SHA-256 `,
-		`"calls":1,"total":{"allocated":64,"allocations":2,"wall":2.505e-7}`, `"calls":0`, `{}`,
-	} {
-		if !strings.Contains(string(got[i].OK), want) || got[i].Error != "" {
-			t.Errorf("answer %d is %s %s, want %s", i, got[i].OK, got[i].Error, want)
-		}
-	}
-}
-
-// TestDriverProvesNoRefusal, and says so: a benchmark has no control that could refuse.
-func TestDriverProvesNoRefusal(t *testing.T) {
-	got := converse(t, false, prepare("v2"), driver.Request{Do: driver.DoVerify})
-	if want := "the files are those that were built; nothing that must be refused was asked"; !strings.Contains(
-		string(got[1].OK), `"unproved":"`+want+`"`) {
-		t.Errorf("it answers %s, want %q", got[1].OK, want)
-	}
+	wantAnswers(t, got, `"factors":{"revision":["v1","v2"]}`, `{}`, `"the test binary of . is that of v2: SHA-256 `,
+		`"calls":1,"total":{"allocated":64,"allocations":2,"wall":2.505e-7}`, `"calls":0`, `{}`)
+	// A benchmark has no control that could refuse.
+	wantAnswers(t, got[2:], `"unproved":"the files are those that were built; nothing that must be refused was asked"`)
 }
 
 // TestDriverSaysWhatIsWrong instead of a figure.
@@ -214,3 +176,5 @@ func TestCPUTimeIsThatOfTheCalls(t *testing.T) {
 		t.Errorf("the fake computes nothing, and its start is not counted: got %v s of CPU", cpu)
 	}
 }
+
+func TestMain(m *testing.M) { hosttest.Main(m) }

@@ -85,7 +85,20 @@ func asked(t *testing.T, file string, requests ...driver.Request) (out []driver.
 		}
 		out = append(out, a)
 	}
+	if len(out) != len(requests) {
+		t.Fatalf("%d answers to %d requests", len(out), len(requests))
+	}
 	return out
+}
+
+// wantAnswers fails the test unless each answer is good and holds what is wanted.
+func wantAnswers(t *testing.T, got []driver.Answer, want ...string) {
+	t.Helper()
+	for i, part := range want {
+		if !strings.Contains(string(got[i].OK), part) || got[i].Error != "" {
+			t.Errorf("answer %d is %s %s, want %s", i, got[i].OK, got[i].Error, part)
+		}
+	}
 }
 
 func prepareIn(label, folder string) driver.Request {
@@ -104,14 +117,8 @@ func TestCriterion(t *testing.T) {
 	}
 	got := asked(t, file, driver.Request{Do: driver.DoDescribe}, prepareIn("new", folder),
 		driver.Request{Do: driver.DoVerify}, operate("mix", 1), operate("sizes__a_b__4", 1), operate("mix", 0))
-	for i, want := range []string{
-		"warms up for 50ms", "{}", "the file with the benchmarks of new: SHA-256", `"total":{"wall":1e-8}`,
-		`"total":{"wall":4.5e-9}`, `"calls":0`,
-	} {
-		if !strings.Contains(string(got[i].OK), want) || got[i].Error != "" {
-			t.Errorf("answer %d is %s %s, want %s", i, got[i].OK, got[i].Error, want)
-		}
-	}
+	wantAnswers(t, got, "warms up for 50ms", "{}", "the file with the benchmarks of new: SHA-256", `"total":{"wall":1e-8}`,
+		`"total":{"wall":4.5e-9}`, `"calls":0`)
 	if left, err := os.ReadDir(folder); len(left) > 0 || err != nil {
 		t.Errorf("%v is left in the treatment's folder, %v", left, err)
 	}
@@ -212,17 +219,9 @@ func TestJMH(t *testing.T) {
 	}
 	got := asked(t, file, driver.Request{Do: driver.DoDescribe}, prepareIn("new.jar", folder),
 		operate("Work.sized_size_1", 1), operate("Work.sized_size_4", 1))
-	for i, want := range []string{
-		"5 iterations of 200ms warm up and are not measured, 5 of 100ms are", "{}", `"total":{"wall":1.25e-8}`,
-		`"total":{"wall":4e-8}`,
-	} {
-		if !strings.Contains(string(got[i].OK), want) || got[i].Error != "" {
-			t.Errorf("answer %d is %s %s, want %s", i, got[i].OK, got[i].Error, want)
-		}
-	}
-	if !strings.Contains(string(got[0].OK), "old.jar ran on VM 17") {
-		t.Errorf("%s", got[0].OK)
-	}
+	wantAnswers(t, got, "5 iterations of 200ms warm up and are not measured, 5 of 100ms are", "{}",
+		`"total":{"wall":1.25e-8}`, `"total":{"wall":4e-8}`)
+	wantAnswers(t, got, "old.jar ran on VM 17")
 	if left, err := os.ReadDir(folder); len(left) > 0 || err != nil {
 		t.Errorf("%v is left in the treatment's folder, %v", left, err)
 	}
