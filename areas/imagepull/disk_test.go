@@ -6,52 +6,34 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/area"
 	"tare/internal/design"
+	"tare/rigs/areatest"
 )
 
 func TestDiskFindings(t *testing.T) {
-	roomy := disk{kind: "ext4", free: 1 << 40, inodes: 1 << 30}
 	few := need{bytes: 100 * leastBlock, files: 100}
 	for _, c := range []struct {
 		title    string
 		disk     disk
-		need     need
 		severity area.Severity
-		says     []string // empty: nothing is wrong
+		says     string // empty: nothing is wrong
 	}{
-		{title: "room", disk: roomy, need: few},
-		{title: "exactly", disk: disk{free: few.bytes, inodes: 100 + spareFiles}, need: few},
-		{
-			title: "full", disk: disk{free: few.bytes - 1, inodes: 1 << 30}, need: few, severity: area.Error,
-			says: []string{"400 KiB free", "take about 400 KiB"},
-		},
-		{
-			title: "no inodes", disk: disk{free: 1 << 40, inodes: 99 + spareFiles}, need: few, severity: area.Error,
-			says: []string{"163 more files", "are 100"},
-		},
-		{title: "inodes without end", disk: disk{free: 1 << 40, inodes: -1}, need: few},
-		{
-			title: "over the network", disk: disk{kind: "nfs", free: 1 << 40, inodes: -1}, need: few, severity: area.Warning,
-			says: []string{"not a node's disk"},
-		},
+		{"room", disk{kind: "ext4", free: 1 << 40, inodes: 1 << 30}, 0, ""},
+		{"exactly", disk{free: few.bytes, inodes: 100 + spareFiles}, 0, ""},
+		{"full", disk{free: few.bytes - 1, inodes: 1 << 30}, area.Error, "400 KiB free, take about 400 KiB"},
+		{"no inodes", disk{free: 1 << 40, inodes: 99 + spareFiles}, area.Error, "163 more files, are 100"},
+		{"inodes without end", disk{free: 1 << 40, inodes: -1}, 0, ""},
+		{"over the network", disk{kind: "nfs", free: 1 << 40, inodes: -1}, area.Warning, "not a node's disk"},
 	} {
-		found := c.disk.judge("/d", c.need, 1)
-		if len(c.says) == 0 {
-			if len(found) > 0 {
-				t.Errorf("%s: got findings %v, want none", c.title, found)
-			}
-			continue
+		found := c.disk.judge("/d", few, 1)
+		for says := range strings.SplitSeq(c.says, ", ") {
+			areatest.WantFinding(t, c.title, found, area.Finding{Path: "dir", Severity: c.severity, Message: says})
 		}
-		if len(found) != 1 || found[0].Severity != c.severity || found[0].Hint == "" || found[0].Path != "dir" {
-			t.Errorf("%s: got %+v, want one finding about dir with a hint", c.title, found)
-			continue
-		}
-		for _, w := range c.says {
-			if !strings.Contains(found[0].Message, w) {
-				t.Errorf("%s: %q lacks %q", c.title, found[0].Message, w)
-			}
+		if len(found) > 0 && found[0].Hint == "" {
+			t.Errorf("%s: %+v has no hint", c.title, found)
 		}
 	}
 }
@@ -129,3 +111,77 @@ func TestTooManyRecords(t *testing.T) {
 		t.Errorf("got %+v, want an error about the free space", found)
 	}
 }
+
+// TestMemory: Preflight compares the memory of all processes together with what is free. Too little is only a warning,
+// since the kernel may free some.
+func TestMemory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "meminfo")
+	arms := []design.Treatment{treatment("accessor", "cached"), treatment("accessor", "directfs", "records", "1000",
+		"secrets", "10")}
+	s := &Spec{}
+	need, processes := s.memory(arms)
+	if want := int64(2*processBytes + 100*(heldBytes+heldSecret) + 1000*(heldBytes+10*heldSecret)); need != want ||
+		processes != 2 {
+		t.Fatalf("%d processes need %d bytes, want 2 and %d", processes, need, want)
+	}
+	for _, c := range []struct {
+		meminfo string
+		warns   bool
+	}{
+		{"MemTotal:       100000000 kB\nMemAvailable:   99000000 kB\n", false},
+		{"MemTotal:       100000000 kB\nMemAvailable:   40000 kB\n", true},
+		{"MemTotal:       100000000 kB\n", false},
+	} {
+		if err := os.WriteFile(file, []byte(c.meminfo), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		found := s.judgeMemory(arms, file)
+		if warns := len(found) == 1 && found[0].Severity == area.Warning &&
+			strings.Contains(found[0].Message, "39.1 MiB are free"); warns != c.warns || len(found) > 1 {
+			t.Errorf("%q: got %+v, want warning %t", c.meminfo, found, c.warns)
+		}
+	}
+	if free, err := available("/proc/meminfo"); err != nil || free <= 0 {
+		t.Errorf("%d bytes are free here: %v", free, err)
+	}
+}
+
+// TestForecast: processes start once and in each block; records are written once and read in each block, if there are
+// any.
+func TestForecast(t *testing.T) {
+	t.Parallel()
+	const took = 100 * time.Millisecond
+	const heavy = recordBytes + 12*secretBytes // a record with many secrets
+	for _, c := range []struct {
+		section, levels string
+		once, block     time.Duration
+		says            string
+	}{
+		{
+			"", "accessor=disabled records=1000", took, took,
+			"each process takes 100ms to start and to end, as just now: 1 process at",
+		},
+		{
+			"", "accessor=disabled records=1000 | accessor=cached records=1000", 2*took + 1000*writing, 2*took + 1000*finding,
+			": 2 processes at the beginning",
+		},
+		{
+			"operations: [check, restart], rounds: 3", "accessor=cached records=1000", took + 1000*writing,
+			took + 1000*finding + 4*1000*reading, "reading all",
+		},
+		{"secrets: 12", "accessor=cached records=704", took + heavy*writing, took + heavy*finding, "assumed"},
+	} {
+		var arms []design.Treatment
+		for _, l := range levelsOf(c.levels) {
+			arms = append(arms, treatment(l...))
+		}
+		once, block, counts := specOf(t, c.section).starts(arms, took, "as just now")
+		if !near(once, c.once) || !near(block, c.block) || !strings.Contains(counts, c.says) {
+			t.Errorf("%s, %s: %v and %v, %q; want %v and %v, %q", c.section, c.levels, once, block, counts, c.once, c.block,
+				c.says)
+		}
+	}
+}
+
+// near reports whether two times differ by rounding only.
+func near(a, b time.Duration) bool { return (a - b).Abs() < time.Microsecond }

@@ -27,20 +27,9 @@ func TestDamagedRecords(t *testing.T) {
 		"empty":     func(path string) error { return os.Truncate(path, 0) },
 		"not there": os.Remove,
 		"another image's": func(path string) error {
-			all, err := os.ReadDir(filepath.Dir(path))
-			if err != nil {
-				return err
-			}
-			for _, e := range all {
-				if e.Name() != filepath.Base(path) {
-					text, err := os.ReadFile(filepath.Join(filepath.Dir(path), e.Name())) //nolint:gosec // a file of the test's
-					if err != nil {
-						return err
-					}
-					return os.WriteFile(path, text, 0o600)
-				}
-			}
-			return errors.New("there is one record alone")
+			all := recordFiles(t, filepath.Dir(path))
+			text, err := os.ReadFile(all[(slices.Index(all, path)+1)%len(all)])
+			return errors.Join(err, os.WriteFile(path, text, 0o600))
 		},
 	} {
 		for _, accessor := range []string{directFS, cached} {
@@ -81,18 +70,10 @@ func TestUnwritableFolder(t *testing.T) {
 	}) {
 		t.Errorf("got %+v, want an error that names the folder", found)
 	}
-	tg, err := Area{}.Open(t.Context(), &Spec{Dir: dir}, testEnv(t, tr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := &areatest.Journal{}
+	tg, j := areatest.Open[area.Target](t, Area{}, &Spec{Dir: dir}, testEnv(t, tr))
 	if err := tg.Prepare(t.Context(), tr, j); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("prepared in %s: %v", dir, err)
 	}
-	if err := tg.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	j.WantAllUndone(t)
 }
 
 // livePIDs returns the PIDs of journaled processes that are alive.

@@ -1,7 +1,6 @@
 package imagepull
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,281 +9,155 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v4"
 
 	"tare/area"
 	"tare/internal/design"
-	"tare/internal/question"
 	"tare/internal/unit"
 	"tare/rigs/areatest"
 )
 
-func TestValidate(t *testing.T) {
-	for _, c := range []struct {
-		title    string
-		spec     Spec
-		q        design.Question
-		levels   [][]string
-		path     string
-		severity area.Severity
-		says     string // empty: nothing is wrong
-	}{
-		{title: "plain"},
-		{title: "scale", q: design.Scale, levels: [][]string{{"records", "10"}, {"records", "100"}, {"records", "1000"}}},
-		{title: "all operations", spec: Spec{Operations: names(), Rounds: 5, Span: unit.Duration(time.Second)}},
-		{title: "everything", spec: Spec{
-			Operations: []string{opCheck, opPull}, Accessor: "LRU:50", Records: new(200), Hits: new(Share(75)), Pattern: "churn",
-			Exponent: new(1.5),
-			Turnover: new(Share(20)), Concurrency: new(4), Stripes: new(31), Secrets: new(5),
-		}},
-		{title: "the words of the issue", levels: [][]string{
-			{"accessor", "Disabled"},
-			{"accessor", "DirectFS"},
-			{"accessor", "Cached"},
-			{"accessor", "CachedLRU(50)"},
-		}},
-
-		{
-			title: "an operation's slip", spec: Spec{Operations: []string{"check", "chekc-cold"}}, path: "operations[1]",
-			severity: area.Error, says: `did you mean "check-cold"?`,
-		},
-		{
-			title: "no slip", spec: Spec{Operations: []string{"banana"}}, path: "operations[0]", severity: area.Error,
-			says: `there is no operation "banana"; there are check, check-cold,`,
-		},
-		{
-			title: "twice", spec: Spec{Operations: []string{"check", "check"}}, path: "operations[1]", severity: area.Error,
-			says: "given twice",
-		},
-		{
-			title: "short", spec: Spec{Span: unit.Duration(time.Microsecond)}, path: "span", severity: area.Error,
-			says: "1ms to 10s",
-		},
-		{title: "few rounds", spec: Spec{Rounds: 2}, path: "rounds", severity: area.Error, says: "3 to 1000"},
-
-		{
-			title: "a factor's slip", levels: [][]string{{"record", "10"}}, severity: area.Error,
-			says: `did you mean "records"?`,
-		},
-		{
-			title: "an accessor's slip", levels: [][]string{{"accessor", "cashed"}}, severity: area.Error,
-			says: `did you mean "cached"?`,
-		},
-		{
-			title: "an accessor's slip in the section", spec: Spec{Accessor: "diectfs"}, path: "accessor", severity: area.Error,
-			says: `did you mean "directfs"?`,
-		},
-		{
-			title: "a size of cached", levels: [][]string{{"accessor", "cached:10"}}, severity: area.Error,
-			says: "only lru has a size",
-		},
-		{title: "no size", levels: [][]string{{"accessor", "lru:0"}}, severity: area.Error, says: "from 1 to 100000"},
-		{
-			title: "a size twice", levels: [][]string{{"accessor", "lru:50", "size", "60"}}, severity: area.Error,
-			says: "says it already",
-		},
-		{
-			title: "a size twice in the section", spec: Spec{Accessor: "lru:50", Size: new(60)}, path: "size",
-			severity: area.Error, says: "says it already",
-		},
-		{title: "a size that varies", spec: Spec{Accessor: "lru"}, levels: [][]string{{"size", "10"}, {"size", "50"}}},
-		{
-			title: "a size of nothing", levels: [][]string{{"accessor", "directfs", "size", "60"}}, severity: area.Error,
-			says: "belongs to accessor lru",
-		},
-		{
-			title: "an impossible size", spec: Spec{Size: new(60)}, path: "size", severity: area.Error,
-			says: "no treatment uses it",
-		},
-		{
-			title: "a size that one has", spec: Spec{Size: new(60)},
-			levels: [][]string{{"accessor", "cached"}, {"accessor", "lru"}},
-		},
-		{
-			title: "an exponent of uniform", levels: [][]string{{"exponent", "1.2"}}, severity: area.Error,
-			says: "belongs to the patterns zipf and churn",
-		},
-		{title: "an exponent", levels: [][]string{{"pattern", "zipf", "exponent", "1.2"}}},
-		{
-			title: "an exponent of 1", levels: [][]string{{"pattern", "zipf", "exponent", "1"}}, severity: area.Error,
-			says: "above 1",
-		},
-		{
-			title: "an exponent that is no number", levels: [][]string{{"pattern", "zipf", "exponent", "NaN"}},
-			severity: area.Error,
-			says:     "above 1",
-		},
-		{
-			title: "a window of scan", levels: [][]string{{"pattern", "scan", "window", "5"}}, severity: area.Error,
-			says: "belongs to pattern working-set",
-		},
-		{
-			title: "turnover of zipf", levels: [][]string{{"pattern", "zipf", "turnover", "5%"}}, severity: area.Error,
-			says: "belongs to pattern churn",
-		},
-		{
-			title: "a pattern's slip", levels: [][]string{{"pattern", "unifrom"}}, severity: area.Error,
-			says: `did you mean "uniform"?`,
-		},
-		{title: "no records", levels: [][]string{{"records", "0"}}, severity: area.Error, says: "from 1 to 100000"},
-		{
-			title: "no records in the section", spec: Spec{Records: new(0)}, path: "records", severity: area.Error,
-			says: "from 1 to 100000",
-		},
-		{
-			title: "too many records", levels: [][]string{{"records", "100001"}}, severity: area.Error,
-			says: "from 1 to 100000",
-		},
-		{title: "no hits", levels: [][]string{{"hits", "0"}, {"hits", "10%"}, {"hits", "100"}}},
-		{title: "more than all", levels: [][]string{{"hits", "101"}}, severity: area.Error, says: "from 0% to 100%"},
-		{title: "half a percent", levels: [][]string{{"hits", "0.5"}}},
-		{title: "no number", levels: [][]string{{"hits", "1e1"}}, severity: area.Error, says: "from 0% to 100%"},
-		{
-			title: "too many secrets together", levels: [][]string{{"records", "1000", "secrets", "1001"}}, severity: area.Error,
-			says: "are 1001000 secrets",
-		},
-		{title: "stripes", levels: [][]string{{"stripes", "32"}}, severity: area.Error, says: "kubernetes/kubernetes#138935"},
-		{
-			title: "stripes in the section", spec: Spec{Stripes: new(64)}, path: "stripes", severity: area.Error,
-			says: "panics (kubernetes/kubernetes#138935)",
-		},
-		{title: "no stripes", levels: [][]string{{"stripes", "0"}}, severity: area.Error, says: "from 1 to 31"},
-		{title: "nobody", levels: [][]string{{"concurrency", "0"}}, severity: area.Error, says: "from 1 to 256"},
-		{title: "no secrets", levels: [][]string{{"secrets", "0"}}, severity: area.Error, says: "from 1 to 5000"},
-
-		{
-			title: "the same in other words", levels: [][]string{{"accessor", "lru"}, {"accessor", "lru:100"}},
-			severity: area.Error, says: "in other words",
-		},
-		{
-			title: "a default that all override", spec: Spec{Records: new(5)},
-			levels: [][]string{{"records", "10"}, {"records", "20"}},
-		},
-		{
-			title: "a default beside a level", spec: Spec{Records: new(5)},
-			levels: [][]string{{"accessor", "cached"}, {"records", "20"}},
-		},
-
-		{
-			title: "a cache above the clamp", levels: [][]string{{"accessor", "lru:3000", "records", "5000"}},
-			severity: area.Warning, says: "2000 records at most",
-		},
-		{
-			title: "a window for all", spec: Spec{Pattern: "working-set"}, levels: [][]string{{"records", "50"}},
-			severity: area.Warning, says: "all images are in the working set",
-		},
-		{title: "a window", spec: Spec{Pattern: "working-set"}, levels: [][]string{{"records", "51"}}},
-		{
-			title: "hits of nothing", spec: Spec{Operations: []string{"pull"}},
-			levels: [][]string{{"hits", "10"}, {"hits", "20"}}, severity: area.Warning, says: "hits acts on check only",
-		},
-		{
-			title: "a pattern of nothing", spec: Spec{Operations: []string{"pull"}, Pattern: "scan"}, severity: area.Warning,
-			says: "pattern acts on check and new-namespace only",
-		},
-	} {
-		found := areatest.Validate(&c.spec, c.q, c.levels)
-		areatest.WantFinding(t, c.title, found, area.Finding{Path: c.path, Severity: c.severity, Message: c.says})
+// specOf reads a section from the fields that it has in a file.
+func specOf(t testing.TB, fields string) *Spec {
+	t.Helper()
+	s := &Spec{}
+	d := yaml.NewDecoder(strings.NewReader("{" + fields + "}"))
+	d.KnownFields(true)
+	if err := d.Decode(s); err != nil {
+		t.Fatalf("%s: %v", fields, err)
 	}
+	return s
+}
+
+// levelsOf reads the levels of treatments from "accessor=lru size=60 | accessor=cached".
+func levelsOf(text string) (all [][]string) {
+	if text == "" {
+		return nil
+	}
+	for one := range strings.SplitSeq(text, " | ") {
+		all = append(all, strings.FieldsFunc(one, func(r rune) bool { return r == ' ' || r == '=' }))
+	}
+	return all
+}
+
+func TestValidate(t *testing.T) {
+	for _, c := range []struct{ section, levels, path, says string }{ // nothing said: valid
+		{"", "", "", ""},
+		{"operations: [" + strings.Join(names(), ", ") + "], rounds: 5, span: 1s", "", "", ""},
+		{"operations: [check, pull], accessor: LRU:50, records: 200, hits: 75%, pattern: churn, exponent: 1.5, " +
+			"turnover: 20%, concurrency: 4, stripes: 31, secrets: 5", "", "", ""},
+		{"", "accessor=Disabled | accessor=DirectFS | accessor=Cached | accessor=CachedLRU(50)", "", ""}, // as in the issue
+
+		{"operations: [check, chekc-cold]", "", "operations[1]", `did you mean "check-cold"?`},
+		{"operations: [banana]", "", "operations[0]", `there is no operation "banana"; there are check, check-cold,`},
+		{"operations: [check, check]", "", "operations[1]", "given twice"},
+		{"span: 1us", "", "span", "1ms to 10s"},
+		{"rounds: 2", "", "rounds", "3 to 1000"},
+
+		{"", "record=10", "", `did you mean "records"?`},
+		{"", "accessor=cashed", "", `did you mean "cached"?`},
+		{"accessor: diectfs", "", "accessor", `did you mean "directfs"?`},
+		{"", "accessor=cached:10", "", "only lru has a size"},
+		{"", "accessor=lru:0", "", "from 1 to 100000"},
+		{"", "accessor=lru:50 size=60", "", "says it already"},
+		{"accessor: lru:50, size: 60", "", "size", "says it already"},
+		{"accessor: lru", "size=10 | size=50", "", ""},
+		{"", "accessor=directfs size=60", "", "belongs to accessor lru"},
+		{"size: 60", "", "size", "no treatment uses it"},
+		{"size: 60", "accessor=cached | accessor=lru", "", ""},
+		{"", "exponent=1.2", "", "belongs to the patterns zipf and churn"},
+		{"", "pattern=zipf exponent=1.2", "", ""},
+		{"", "pattern=zipf exponent=1", "", "above 1"},
+		{"", "pattern=zipf exponent=NaN", "", "above 1"},
+		{"", "pattern=scan window=5", "", "belongs to pattern working-set"},
+		{"", "pattern=zipf turnover=5%", "", "belongs to pattern churn"},
+		{"", "pattern=unifrom", "", `did you mean "uniform"?`},
+		{"", "records=0", "", "from 1 to 100000"},
+		{"records: 0", "", "records", "from 1 to 100000"},
+		{"", "records=100001", "", "from 1 to 100000"},
+		{"", "hits=0 | hits=10% | hits=100", "", ""},
+		{"", "hits=101", "", "from 0% to 100%"},
+		{"", "hits=0.5", "", ""},
+		{"", "hits=1e1", "", "from 0% to 100%"},
+		{"", "records=1000 secrets=1001", "", "are 1001000 secrets"},
+		{"", "stripes=32", "", "kubernetes/kubernetes#138935"},
+		{"stripes: 64", "", "stripes", "panics (kubernetes/kubernetes#138935)"},
+		{"", "stripes=0", "", "from 1 to 31"},
+		{"", "concurrency=0", "", "from 1 to 256"},
+		{"", "secrets=0", "", "from 1 to 5000"},
+
+		{"", "accessor=lru | accessor=lru:100", "", "in other words"},
+		{"records: 5", "records=10 | records=20", "", ""},
+		{"records: 5", "accessor=cached | records=20", "", ""},
+
+		{"", "accessor=lru:3000 records=5000", "", "warning: 2000 records at most"},
+		{"pattern: working-set", "records=50", "", "warning: all images are in the working set"},
+		{"pattern: working-set", "records=51", "", ""},
+		{"operations: [pull]", "hits=10 | hits=20", "", "warning: hits acts on check only"},
+		{"operations: [pull], pattern: scan", "", "", "warning: pattern acts on check and new-namespace only"},
+	} {
+		want := area.Finding{Path: c.path, Severity: area.Error, Message: c.says}
+		if says, warns := strings.CutPrefix(c.says, "warning: "); warns {
+			want.Severity, want.Message = area.Warning, says
+		}
+		found := areatest.Validate(specOf(t, c.section), design.Compare, levelsOf(c.levels))
+		areatest.WantFinding(t, c.section+" "+c.levels, found, want)
+	}
+	scale := areatest.Validate(&Spec{}, design.Scale, levelsOf("records=10 | records=100 | records=1000"))
+	areatest.WantFinding(t, "scale", scale, area.Finding{})
 }
 
 // TestAdviceFindings checks the notes about settings that are valid and may surprise.
 func TestAdviceFindings(t *testing.T) {
-	for _, c := range []struct {
-		title  string
-		spec   Spec
-		levels [][]string
-		says   string // empty: nothing
-	}{
-		{title: "plain"},
-		{title: "the clamp", levels: [][]string{{"records", "2000"}, {"records", "5000"}}, says: "a step is to be expected"},
-		{title: "below the clamp", levels: [][]string{{"records", "1999"}}},
-		{title: "no cache", levels: [][]string{{"records", "5000", "accessor", "directfs"}}},
-		{title: "a cache for all", levels: [][]string{{"accessor", "lru:300", "records", "100"}}, says: "room for all"},
-		{
-			title: "pulls without a manager", spec: Spec{Operations: []string{"check", "pull"}},
-			levels: [][]string{{"accessor", "disabled"}, {"accessor", "cached"}}, says: "pull measures nothing",
-		},
-		{title: "one lock", levels: [][]string{{"concurrency", "4"}, {"concurrency", "8"}}, says: "one after another"},
-		{title: "locks", levels: [][]string{{"concurrency", "4", "stripes", "4"}}},
+	for _, c := range []struct{ section, levels, says string }{ // nothing said: no advice
+		{"", "", ""},
+		{"", "records=2000 | records=5000", "a step is to be expected"},
+		{"", "records=1999", ""},
+		{"", "records=5000 accessor=directfs", ""},
+		{"", "accessor=lru:300 records=100", "room for all"},
+		{"operations: [check, pull]", "accessor=disabled | accessor=cached", "pull measures nothing"},
+		{"", "concurrency=4 | concurrency=8", "one after another"},
+		{"", "concurrency=4 stripes=4", ""},
 	} {
+		s, levels, title := specOf(t, c.section), levelsOf(c.levels), c.section+" "+c.levels
+		areatest.WantFinding(t, title, areatest.Validate(s, design.Compare, levels), area.Finding{})
 		var treatments []design.Treatment
-		for _, l := range c.levels {
+		for _, l := range levels {
 			treatments = append(treatments, treatment(l...))
 		}
-		if found := c.spec.Validate(question.Of(design.Compare).Asked(), treatments); len(found) > 0 {
-			t.Errorf("%s: got findings %v, want none", c.title, found)
-		}
-		found := c.spec.advise(treatments)
-		switch {
-		case c.says == "" && len(found) > 0:
-			t.Errorf("%s: got advice %v, want none", c.title, found)
-		case c.says == "":
-		case len(found) != 1 || found[0].Severity != area.Info || !strings.Contains(found[0].Message, c.says):
-			t.Errorf("%s: %+v, want %q", c.title, found, c.says)
-		}
+		areatest.WantFinding(t, title, s.advise(treatments), area.Finding{Severity: area.Info, Message: c.says})
 	}
 }
 
 // TestLevels: the program receives the treatment's levels, and the section's where the treatment has none.
 func TestLevels(t *testing.T) {
-	usual := map[string]string{
-		"accessor": "cached", "records": "100", "hits": "100", "pattern": "uniform", "concurrency": "1", "stripes": "1",
-		"secrets": "1",
-	}
-	for _, c := range []struct {
-		title  string
-		spec   Spec
-		levels []string
-		differ map[string]string
-	}{
-		{title: "defaults"},
-		{
-			title: "the section", spec: Spec{Accessor: "DirectFS", Hits: new(Share(0)), Secrets: new(7)},
-			differ: map[string]string{"accessor": "directfs", "hits": "0", "secrets": "7"},
-		},
-		{
-			title: "above the section", spec: Spec{Records: new(5), Hits: new(Share(10))}, levels: []string{"records", "7"},
-			differ: map[string]string{"records": "7", "hits": "10"},
-		},
-		{title: "lru", levels: []string{"accessor", "lru"}, differ: map[string]string{"accessor": "lru", "size": "100"}},
-		{
-			title: "a size below the accessor", spec: Spec{Size: new(60)}, levels: []string{"accessor", "lru"},
-			differ: map[string]string{"accessor": "lru", "size": "60"},
-		},
-		{
-			title: "a size in the accessor", spec: Spec{Size: new(60)}, levels: []string{"accessor", "CachedLRU(30)"},
-			differ: map[string]string{"accessor": "lru", "size": "30"},
-		},
-		{
-			title: "a size above the accessor", spec: Spec{Accessor: "lru:30"}, levels: []string{"size", "40"},
-			differ: map[string]string{"accessor": "lru", "size": "40"},
-		},
-		{
-			title: "zipf", levels: []string{"pattern", "Zipf", "exponent", "1.25"},
-			differ: map[string]string{"pattern": "zipf", "exponent": "1.25"},
-		},
-		{title: "working set", levels: []string{"pattern", "working-set"}, differ: map[string]string{
-			"pattern": "working-set",
-			"window":  "50",
-		}},
-		{
-			title: "churn", levels: []string{"pattern", "churn", "turnover", "25%"},
-			differ: map[string]string{"pattern": "churn", "exponent": "1.1", "turnover": "25"},
-		},
-		{title: "hits as they are published", levels: []string{"hits", "75"}, differ: map[string]string{"hits": "75"}},
-		{title: "odd hits", levels: []string{"hits", "99.5%"}, differ: map[string]string{"hits": "99.5"}},
-		{title: "hits with a sign", levels: []string{"hits", "75 %"}, differ: map[string]string{"hits": "75"}},
+	const usual = "accessor=cached records=100 hits=100 pattern=uniform concurrency=1 stripes=1 secrets=1 "
+	for _, c := range []struct{ section, levels, differ string }{
+		{"", "", ""},
+		{"accessor: DirectFS, hits: 0%, secrets: 7", "", "accessor=directfs hits=0 secrets=7"},
+		{"records: 5, hits: 10%", "records=7", "records=7 hits=10"},
+		{"", "accessor=lru", "accessor=lru size=100"},
+		{"size: 60", "accessor=lru", "accessor=lru size=60"},
+		{"size: 60", "accessor=CachedLRU(30)", "accessor=lru size=30"},
+		{"accessor: lru:30", "size=40", "accessor=lru size=40"},
+		{"", "pattern=Zipf exponent=1.25", "pattern=zipf exponent=1.25"},
+		{"", "pattern=working-set", "pattern=working-set window=50"},
+		{"", "pattern=churn turnover=25%", "pattern=churn exponent=1.1 turnover=25"},
+		{"", "hits=75", "hits=75"}, // as it is published
+		{"", "hits=99.5%", "hits=99.5"},
 	} {
-		p, err := c.spec.plan(treatment(c.levels...))
+		p, err := specOf(t, c.section).plan(treatment(slices.Concat(levelsOf(c.levels)...)...))
 		if err != nil {
-			t.Errorf("%s: got %v, want no error", c.title, err)
+			t.Errorf("%s, %s: got %v, want no error", c.section, c.levels, err)
 			continue
 		}
-		want := maps.Clone(usual)
-		maps.Copy(want, c.differ)
+		want := treatment(levelsOf(usual + c.differ)[0]...).Levels
 		if d := cmp.Diff(want, p.levels()); d != "" {
-			t.Errorf("%s: levels (-want +got):\n%s", c.title, d)
+			t.Errorf("%s, %s: levels (-want +got):\n%s", c.section, c.levels, d)
 		}
+	}
+	if p, err := new(Spec).plan(treatment("hits", "75 %")); err != nil || p.levels()["hits"] != "75" {
+		t.Errorf("with a space before the sign: %v, %v", p.levels(), err)
 	}
 }
 
