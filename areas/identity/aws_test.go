@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"tare/areas/identity/fixture"
 	"tare/internal/load"
 	"tare/internal/unit"
-	"tare/rigs/areatest"
 	"tare/rigs/memtest"
 )
 
@@ -30,21 +28,13 @@ const (
 func startSTS(t *testing.T, c fixture.Config) *fixture.STS {
 	t.Helper()
 	m, err := fixture.StartSTS(c, "sts.amazonaws.com", testRole, otherRole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, m)
-	return m
+	return started(t, m, err)
 }
 
-func startEKSAgent(t *testing.T, c fixture.Config) *fixture.EKSAgent {
+func startEKSAgent(t *testing.T) *fixture.EKSAgent {
 	t.Helper()
-	m, err := fixture.StartEKSAgent(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, m)
-	return m
+	m, err := fixture.StartEKSAgent(fixture.Config{})
+	return started(t, m, err)
 }
 
 // issuing is a fixture that signs workloads' tokens.
@@ -71,80 +61,65 @@ func TestSTSWebIdentity(t *testing.T) {
 		},
 		Expect: &Expect{Subject: subjectA, Audience: "sts.amazonaws.com"},
 	}
-	everyOK(t, callOnce(t, spec, 5))
+	served(t, spec, 5)
 	spec.STS, spec.Expect = &STS{Token: jwt}, nil
 	other := issueToken(t, m, "b", "sts.amazonaws.com", time.Hour)
 	spec.Callers = []Caller{{Name: testRole}, {Name: otherRole, Token: other}}
-	everyOK(t, callOnce(t, spec, 4))
+	served(t, spec, 4)
 }
 
 func TestEKSPodIdentity(t *testing.T) {
-	m := startEKSAgent(t, fixture.Config{})
+	m := startEKSAgent(t)
 	token := issueToken(t, m, subjectA, eksTokens, time.Hour)
 	spec := &Spec{Adapter: "eks-pod-identity", URL: m.URL, EKS: &EKS{Token: token}}
-	everyOK(t, callOnce(t, spec, 5))
+	served(t, spec, 5)
 	spec.EKS, spec.Callers = nil, []Caller{
 		{Token: issueToken(t, m, subjectA, eksTokens, time.Hour)},
 		{Token: issueToken(t, m, "b", eksTokens, time.Hour)},
 	}
-	everyOK(t, callOnce(t, spec, 4))
+	served(t, spec, 4)
 }
 
 // TestAWSRefusals: a refusal of the services is an error that says so and holds no token.
 func TestAWSRefusals(t *testing.T) {
-	sts, agent := startSTS(t, fixture.Config{}), startEKSAgent(t, fixture.Config{})
-	lives := startSTS(t, fixture.Config{Lifetime: -time.Hour})
-	assume := func(m *fixture.STS, o STS) *Spec { return &Spec{Adapter: "sts-web-identity", URL: m.URL, STS: &o} }
+	sts, agent := startSTS(t, fixture.Config{}), startEKSAgent(t)
+	past := startSTS(t, fixture.Config{Lifetime: -time.Hour})
+	assume := func(m *fixture.STS, role string, token area.Secret, e Expect) *Spec {
+		return &Spec{Adapter: "sts-web-identity", URL: m.URL, STS: &STS{RoleARN: role, Token: token}, Expect: &e}
+	}
 	ask := func(token area.Secret) *Spec {
 		return &Spec{Adapter: "eks-pod-identity", URL: agent.URL, EKS: &EKS{Token: token}}
 	}
-	good := issueToken(t, sts, subjectA, "sts.amazonaws.com", time.Hour)
-	expecting := assume(sts, STS{RoleARN: testRole, Token: good})
-	expecting.Expect = &Expect{Audience: "other"}
-	other := assume(sts, STS{RoleARN: testRole, Token: good})
-	other.Expect = &Expect{Subject: "b"}
+	issue := func(m issuing, audience string, life time.Duration) area.Secret {
+		return issueToken(t, m, subjectA, audience, life)
+	}
+	const amazon = "sts.amazonaws.com"
+	good := issue(sts, amazon, time.Hour)
 	for name, c := range map[string]struct {
 		spec  *Spec
 		cause verdict
 	}{
-		"sts, another audience": {
-			assume(sts, STS{RoleARN: testRole, Token: issueToken(t, sts, subjectA, "other", time.Hour)}),
-			credentialRefused,
-		},
-		"sts, expired": {assume(sts, STS{RoleARN: testRole, Token: issueToken(t, sts, subjectA, "sts.amazonaws.com",
-			-time.Hour)}), credentialRefused},
-		"sts, forged": {assume(sts, STS{RoleARN: testRole, Token: issueToken(t, lives, subjectA, "sts.amazonaws.com",
-			time.Hour)}), credentialRefused},
-		"sts, another role": {assume(sts, STS{RoleARN: testRole + "2", Token: good}), credentialRefused},
-		"sts, expired answer": {assume(lives, STS{
-			RoleARN: testRole,
-			Token:   issueToken(t, lives, subjectA, "sts.amazonaws.com", time.Hour),
-		}), hasExpired},
-		"sts, audience of answer": {expecting, otherAudience},
-		"sts, subject of answer":  {other, otherSubject},
-		"eks, another audience":   {ask(issueToken(t, agent, subjectA, "sts.amazonaws.com", time.Hour)), credentialRefused},
-		"eks, expired":            {ask(issueToken(t, agent, subjectA, eksTokens, -time.Hour)), credentialRefused},
-		"eks, forged":             {ask(issueToken(t, sts, subjectA, eksTokens, time.Hour)), credentialRefused},
+		"sts, another audience":   {assume(sts, testRole, issue(sts, "other", time.Hour), Expect{}), credentialRefused},
+		"sts, expired":            {assume(sts, testRole, issue(sts, amazon, -time.Hour), Expect{}), credentialRefused},
+		"sts, forged":             {assume(sts, testRole, issue(past, amazon, time.Hour), Expect{}), credentialRefused},
+		"sts, another role":       {assume(sts, testRole+"2", good, Expect{}), credentialRefused},
+		"sts, expired answer":     {assume(past, testRole, issue(past, amazon, time.Hour), Expect{}), hasExpired},
+		"sts, audience of answer": {assume(sts, testRole, good, Expect{Audience: "other"}), otherAudience},
+		"sts, subject of answer":  {assume(sts, testRole, good, Expect{Subject: "b"}), otherSubject},
+		"eks, another audience":   {ask(issue(agent, amazon, time.Hour)), credentialRefused},
+		"eks, expired":            {ask(issue(agent, eksTokens, -time.Hour)), credentialRefused},
+		"eks, forged":             {ask(issue(sts, eksTokens, time.Hour)), credentialRefused},
 	} {
-		opened, err := Area{}.Open(t.Context(), c.spec, testEnv(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := opened.Prepare(t.Context(), standard, &areatest.Journal{}); err == nil ||
-			!strings.Contains(err.Error(), causes()[c.cause]) {
-			t.Errorf("%s: %v, want %q", name, err, causes()[c.cause])
-		} else if strings.Contains(err.Error(), "eyJ") {
-			t.Errorf("%s: the error holds a token: %v", name, err)
-		}
-		if err := opened.Close(t.Context()); err != nil {
-			t.Error(err)
+		if err := unprepared(t, c.spec); !strings.Contains(err.Error(), causes()[c.cause]) ||
+			strings.Contains(err.Error(), "eyJ") {
+			t.Errorf("%s: %v, want %q and no token", name, err, causes()[c.cause])
 		}
 	}
 }
 
 // TestAWSWritesNoSecret: neither the run's folder nor the journal holds tokens or credentials.
 func TestAWSWritesNoSecret(t *testing.T) {
-	sts, agent := startSTS(t, fixture.Config{}), startEKSAgent(t, fixture.Config{})
+	sts, agent := startSTS(t, fixture.Config{}), startEKSAgent(t)
 	for _, spec := range []*Spec{
 		{
 			Adapter: "sts-web-identity", URL: sts.URL,
@@ -153,7 +128,7 @@ func TestAWSWritesNoSecret(t *testing.T) {
 		{Adapter: "eks-pod-identity", URL: agent.URL, EKS: &EKS{Token: issueToken(t, agent, subjectA, eksTokens, time.Hour)}},
 	} {
 		tg, j := prepared(t, spec, standard)
-		everyOK(t, makeCalls(t, tg, 2))
+		wantGoodCalls(t, tg, 2)
 		files, err := filepath.Glob(filepath.Join(tg.env.Dir, "*"))
 		if err != nil || len(j.Changes()) != 0 {
 			t.Errorf("got %v, journaled changes %v, want none", err, j.Changes())
@@ -301,40 +276,6 @@ func FuzzPickXML(f *testing.F) {
 	})
 }
 
-func TestAWSOptions(t *testing.T) {
-	x := area.Secret{Env: "X"}
-	good := STS{RoleARN: testRole, Token: x}
-	with := func(change func(*STS)) *Spec {
-		o := good
-		change(&o)
-		return &Spec{STS: &o}
-	}
-	for _, c := range []struct {
-		a    adapter
-		spec *Spec
-		want string
-	}{
-		{stsWebIdentity(), with(func(*STS) {}), ""},
-		{stsWebIdentity(), with(func(o *STS) { o.RoleARN = "arn:aws-cn:iam::123456789012:role/r" }), ""},
-		{stsWebIdentity(), &Spec{Callers: []Caller{{Name: testRole, Token: x}}}, ""},
-		{stsWebIdentity(), &Spec{}, "sts.role_arn: "},
-		{stsWebIdentity(), with(func(o *STS) { o.RoleARN = "reader" }), "sts.role_arn: "},
-		{stsWebIdentity(), with(func(o *STS) { o.Token = area.Secret{} }), "sts.token: "},
-		{stsWebIdentity(), with(func(o *STS) { o.SessionName = "a b" }), "sts.session_name: "},
-		{stsWebIdentity(), with(func(o *STS) { o.Duration = unit.Duration(time.Minute) }), "sts.duration: "},
-		{stsWebIdentity(), with(func(o *STS) { o.Duration = unit.Duration(13 * time.Hour) }), "sts.duration: "},
-		{stsWebIdentity(), &Spec{STS: &good, Callers: []Caller{{Name: "reader"}}}, "callers: "},
-		{eksPodIdentity(), &Spec{EKS: &EKS{Token: x}}, ""},
-		{eksPodIdentity(), &Spec{Callers: []Caller{{Token: x}}}, ""},
-		{eksPodIdentity(), &Spec{}, "eks.token: "},
-	} {
-		err := c.a.validate(c.spec, opCredentials)
-		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
-			t.Errorf("%s %+v: %v, want %q", c.a.name, c.spec.STS, err, c.want)
-		}
-	}
-}
-
 // TestAWSCanaries: Verify rejects an endpoint that gives credentials to anybody.
 func TestAWSCanaries(t *testing.T) {
 	m := startSTS(t, fixture.Config{})
@@ -343,11 +284,8 @@ func TestAWSCanaries(t *testing.T) {
 	lax["sts-web-identity"] = stsAnswer("t", time.Now().Add(time.Hour).Format(time.RFC3339), "")
 	jwt := issueToken(t, m, "robot", "x", time.Hour)
 	for name, answer := range lax {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte(answer))
-		}))
-		t.Cleanup(s.Close)
-		spec := &Spec{Adapter: AdapterName(name), URL: s.URL}
+		url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
+		spec := &Spec{Adapter: AdapterName(name), URL: url}
 		if name == "eks-pod-identity" {
 			spec.EKS = &EKS{Token: jwt}
 		} else {

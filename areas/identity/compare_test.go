@@ -2,10 +2,7 @@ package identity
 
 import (
 	"context"
-	"encoding/json"
 	"net"
-	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,10 +40,7 @@ func runTrial(t testing.TB, tg *target, tr design.Treatment, n int) []metric.Sam
 			t.Fatalf("step of %s: %v", tr.ID, err)
 		}
 	}
-	ops, err := tg.Operations(tr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	op := onlyOp(t, tg, tr)
 	read := func() (all []metric.Sample) {
 		for _, p := range tg.Probes(tr) {
 			s, err := p.Read(t.Context())
@@ -59,7 +53,7 @@ func runTrial(t testing.TB, tg *target, tr design.Treatment, n int) []metric.Sam
 	}
 	p, before := tg.arm(tr.ID), read()
 	for i := range uint64(n) {
-		if outcome, err := p.call(t.Context(), ops[0].Wire, i, callTimeout); outcome != load.OK {
+		if outcome, err := p.call(t.Context(), op.Wire, i, callTimeout); outcome != load.OK {
 			t.Fatalf("%s: call %d: %v, %v", tr.ID, i, outcome, err)
 		}
 	}
@@ -73,8 +67,9 @@ func runTrial(t testing.TB, tg *target, tr design.Treatment, n int) []metric.Sam
 // TestProbesCountEachTrial: the probes report on that trial and that treatment only.
 func TestProbesCountEachTrial(t *testing.T) {
 	const n = 40
-	treatments := levels(m{"cache": "true", "singleflight": "false"}, m{"cache": "false", "singleflight": "false"})
-	tg, _, arms := prepareArms(t, embedded("healthy"), treatments)
+	spec := embedded("healthy")
+	spec.Embedded.Singleflight = new(false)
+	tg, _, arms := prepareArms(t, spec, levels("cache=true | cache=false"))
 	seen := map[int]bool{}
 	for _, tr := range arms {
 		seen[tg.arm(tr.ID).endpoint.PID] = true
@@ -112,15 +107,11 @@ func TestVerifyIsCheapTheSecondTime(t *testing.T) {
 	asked := func() (endpoint, sts int64) {
 		t.Helper()
 		p := tg.arm("default")
-		e, err := p.endpoint.admin.Counters(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
 		s, err := p.sts.admin.Counters(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return e.Requests, s.Asked
+		return countersOf(t, p).Requests, s.Asked
 	}
 	verify := func() (endpoint, sts int64) {
 		t.Helper()
@@ -157,16 +148,12 @@ func TestEnterWarmsARestartedCache(t *testing.T) {
 	if misses, ok := probe.Find(runTrial(t, tg, standard, 60), serverEndpoint, probe.CacheMisses); !ok || misses != 0 {
 		t.Errorf("%v misses after a restart (%v)", misses, ok)
 	}
-	before, err := p.endpoint.admin.Counters(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := countersOf(t, p).Requests
 	if err := tg.Enter(t.Context(), standard); err != nil {
 		t.Fatal(err)
 	}
-	after, err := p.endpoint.admin.Counters(t.Context())
-	if err != nil || after.Requests != before.Requests {
-		t.Errorf("a second Enter made %d requests (%v)", after.Requests-before.Requests, err)
+	if n := countersOf(t, p).Requests - before; n != 0 {
+		t.Errorf("a second Enter made %d requests", n)
 	}
 }
 
@@ -204,21 +191,13 @@ func TestCachedAudiencesEndWithTheTrial(t *testing.T) {
 	spec := embedded("healthy")
 	spec.Operation = opIdentity
 	tg, _ := prepared(t, spec, standard)
-	p := tg.arm("default")
-	ops, err := tg.Operations(standard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, op := tg.arm("default"), onlyOp(t, tg, standard)
 	misses := func() int64 {
 		t.Helper()
-		if outcome, err := p.call(t.Context(), ops[0].Wire, 0, callTimeout); outcome != load.OK {
+		if outcome, err := p.call(t.Context(), op.Wire, 0, callTimeout); outcome != load.OK {
 			t.Fatal(outcome, err)
 		}
-		c, err := p.endpoint.admin.Counters(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c.Misses
+		return countersOf(t, p).Misses
 	}
 	first := misses()
 	if again := misses(); again != first {
@@ -234,30 +213,21 @@ func TestCachedAudiencesEndWithTheTrial(t *testing.T) {
 
 // TestNegativeControls: tokens for new audiences are never cached, so the cache cannot affect them; the signature can.
 func TestNegativeControls(t *testing.T) {
-	treatments := levels(
-		m{"cache": "true", "operation": "identity"}, m{"cache": "false", "operation": "identity"},
-		m{"cache": "true", "operation": "identity", "signing": "ES256"}, m{"cache": "false", "operation": "token"},
-	)
-	treatments = append(treatments, design.Treatment{
-		ID: "base of tokens", Baseline: true,
-		Levels: m{"cache": "true", "operation": "token"},
-	})
+	treatments := levels("cache=true operation=identity | cache=false operation=identity | " +
+		"cache=true operation=identity signing=ES256 | cache=false operation=token | cache=true operation=token")
+	treatments[4].ID, treatments[4].Baseline = "base of tokens", true
 	tg, _, arms := prepareArms(t, embedded("healthy"), treatments)
 	want := []bool{false, true, false, false, false, false}
 	for i, tr := range arms {
-		ops, err := tg.Operations(tr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ops[0].Negative != want[i] {
-			t.Errorf("%s %s: negative %v, want %v", tr.ID, tr.Control, ops[0].Negative, want[i])
+		if got := onlyOp(t, tg, tr).Negative; got != want[i] {
+			t.Errorf("%s %s: negative %v, want %v", tr.ID, tr.Control, got, want[i])
 		}
 	}
 }
 
 // TestNotesOnCaches: notes say that caches are warm, unless workloads made them something else.
 func TestNotesOnCaches(t *testing.T) {
-	tg, _, arms := prepareArms(t, embedded("healthy"), levels(m{"cache": "true"}, m{"cache": "false"}))
+	tg, _, arms := prepareArms(t, embedded("healthy"), levels("cache=true | cache=false"))
 	const warm = "caches are warm"
 	if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, warm) {
 		t.Errorf("notes %q say nothing of caches", notes)
@@ -273,17 +243,14 @@ func TestNotesOnCaches(t *testing.T) {
 // TestEndpointsSideBySide compares two external endpoints.
 func TestEndpointsSideBySide(t *testing.T) {
 	one, two := startIMDSv2(t, fixture.Config{}, "node"), startIMDSv2(t, fixture.Config{}, "node")
-	tg, j, arms := prepareArms(t, &Spec{Adapter: "imdsv2"}, levels(m{"url": one.URL}, m{"url": two.URL}))
+	tg, j, arms := prepareArms(t, &Spec{Adapter: "imdsv2"}, levels("url="+one.URL+" | url="+two.URL))
 	if len(j.Changes()) != 0 {
 		t.Errorf("got changes %v, want none", j.Changes())
 	}
 	for i, tr := range arms {
-		end, err := tg.Endpoint(tr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := []string{one.URL, two.URL, one.URL}[i]; "http://"+end.Addr.String() != want {
-			t.Errorf("%s is at %v, want %s", tr.ID, end.Addr, want)
+		at, want := endpointOf(t, tg, tr).Addr, []string{one.URL, two.URL, one.URL}[i]
+		if "http://"+at.String() != want {
+			t.Errorf("%s is at %v, want %s", tr.ID, at, want)
 		}
 		if d := runTrial(t, tg, tr, 10); len(d) == 0 {
 			t.Errorf("%s: no samples", tr.ID)
@@ -305,8 +272,6 @@ func TestEndpointsSideBySide(t *testing.T) {
 
 // TestUnreachableEndpointIsNamed: the error names the treatment whose endpoint cannot be reached.
 func TestUnreachableEndpointIsNamed(t *testing.T) {
-	srv := httptest.NewServer(nil)
-	defer srv.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -315,12 +280,12 @@ func TestUnreachableEndpointIsNamed(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	arms := design.Arms(levels(m{"url": srv.URL}, m{"url": dead}))
+	arms := design.Arms(levels("url=" + serve(t, nil) + " | url=" + dead))
 	f := Area{}.Preflight(t.Context(), &Spec{Adapter: "gce-metadata"}, area.Env{Treatments: arms})
 	if len(f) != 1 || f[0].Severity != area.Error || !strings.Contains(f[0].Message, `treatment "url=`+dead+`": nothing listens at `) || f[0].Hint == "" {
 		t.Errorf("got %+v, want one error that names the treatment of %s", f, dead)
 	}
-	arms = design.Arms(levels(m{"url": dead, "identities": "1"}, m{"url": dead, "identities": "2"}))
+	arms = design.Arms(levels("url=" + dead + " identities=1 | url=" + dead + " identities=2"))
 	f = Area{}.Preflight(t.Context(), &Spec{Adapter: "gce-metadata"}, area.Env{Treatments: arms})
 	if len(f) != 1 || strings.Contains(f[0].Message, "treatment") { // about all treatments
 		t.Errorf("got %+v, want one finding that names no treatment", f)
@@ -329,20 +294,11 @@ func TestUnreachableEndpointIsNamed(t *testing.T) {
 
 // TestPreflightChecksEachTreatment: a level may need more than the host has.
 func TestPreflightChecksEachTreatment(t *testing.T) {
-	arms := design.Arms(levels(m{"backlog": "128"}, m{"backlog": "1000000"}))
+	arms := design.Arms(levels("backlog=128 | backlog=1000000"))
 	f := Area{}.Preflight(t.Context(), embedded("healthy"), area.Env{Treatments: arms})
 	if len(f) != 1 || f[0].Severity != area.Warning || !strings.HasPrefix(f[0].Message, `treatment "backlog=1000000": net.core.somaxconn clips`) {
 		t.Errorf("got %+v, want one warning about backlog=1000000", f)
 	}
-}
-
-// growthTreatments returns the treatments of a growth experiment.
-func growthTreatments(n ...int) []design.Treatment {
-	var all []m
-	for _, x := range n {
-		all = append(all, m{"identities": strconv.Itoa(x)})
-	}
-	return levels(all...)
 }
 
 // TestFourteenWarmEndpoints keeps 14 endpoints of up to 1,000 identities each and checks that all are warm; the journal
@@ -350,21 +306,17 @@ func growthTreatments(n ...int) []design.Treatment {
 func TestFourteenWarmEndpoints(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
-	sizes := growthTreatments(1, 2, 5, 10, 20, 50, 100, 150, 200, 300, 500, 700, 1000)
-	tg, j, arms := prepareArms(t, embedded("healthy"), sizes)
+	const sizes = "1 | 2 | 5 | 10 | 20 | 50 | 100 | 150 | 200 | 300 | 500 | 700 | 1000"
+	treatments := levels("identities=" + strings.ReplaceAll(sizes, "| ", "| identities="))
+	tg, j, arms := prepareArms(t, embedded("healthy"), treatments)
 	if len(j.Changes()) != 28 {
 		t.Errorf("%d changes are journaled, want 28 processes", len(j.Changes()))
 	}
 	var fds, rss float64
 	for _, tr := range arms {
-		c, err := tg.arm(tr.ID).endpoint.admin.Counters(t.Context())
 		want, _ := strconv.Atoi(tr.Levels["identities"])
-		if err != nil || c.Misses != int64(want) {
-			t.Errorf("%s: %d tokens were fetched, want %d (%v)", tr.ID, c.Misses, want, err)
-		}
-		end, err := tg.Endpoint(tr)
-		if err != nil || end.Keys != want {
-			t.Errorf("%s: %d identities (%v)", tr.ID, end.Keys, err)
+		if got, keys := countersOf(t, tg.arm(tr.ID)).Misses, endpointOf(t, tg, tr).Keys; got != int64(want) || keys != want {
+			t.Errorf("%s: %d tokens were fetched for %d identities", tr.ID, got, keys)
 		}
 		d := runTrial(t, tg, tr, 5)
 		x, _ := probe.Find(d, serverEndpoint, probe.FDs)
@@ -372,18 +324,7 @@ func TestFourteenWarmEndpoints(t *testing.T) {
 		fds, rss = fds+x, rss+y
 	}
 	t.Logf("14 endpoints have %v descriptors and %.0f MB", fds, rss/1e6)
-	data, err := json.Marshal(j.Changes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var changes []area.Change
-	if err := json.Unmarshal(data, &changes); err != nil {
-		t.Fatal(err)
-	}
-	slices.Reverse(changes)
-	if err := (Area{}).Undo(t.Context(), changes, area.Env{}); err != nil {
-		t.Fatal(err)
-	}
+	areatest.UndoTwice(t, Area{}, j.Pending(), area.Env{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for _, tr := range arms {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -226,13 +225,8 @@ func TestTLS(t *testing.T) {
 				t.Errorf("%s: got findings %v, want none", c.name, f)
 				continue
 			}
-			tg, _ := prepared(t, spec, standard)
-			if err := tg.Verify(t.Context(), standard); err != nil {
-				t.Errorf("%s: verify: %v", c.name, err)
-			}
-			wantGoodCalls(t, tg, 2)
-			if end, err := tg.Endpoint(standard); err != nil || end.TLS == nil {
-				t.Errorf("%s: endpoint %+v, %v", c.name, end, err)
+			if end := endpointOf(t, served(t, spec, 2), standard); end.TLS == nil {
+				t.Errorf("%s: endpoint %+v", c.name, end)
 			}
 			continue
 		}
@@ -294,18 +288,12 @@ func TestNoSecretInErrors(t *testing.T) {
 			var log bytes.Buffer
 			env := testEnv(t)
 			env.Log = slog.New(slog.NewTextHandler(&log, nil))
-			opened, err := Area{}.Open(t.Context(), spec, env)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tg, j := areatest.Open[*target](t, Area{}, spec, env)
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			err = opened.Prepare(ctx, standard, &areatest.Journal{})
+			err := tg.Prepare(ctx, standard, j)
 			cancel()
 			if err == nil || strings.Contains(err.Error(), planted) || strings.Contains(log.String(), planted) {
 				t.Errorf("%s, %s: error or log: %v %s", spec.Adapter, name, err, log.String())
-			}
-			if err := opened.Close(t.Context()); err != nil {
-				t.Error(err)
 			}
 		}
 	}
@@ -332,41 +320,17 @@ func writeRaw(t testing.TB, w http.ResponseWriter, text string) {
 func TestLoadUsesCredentials(t *testing.T) {
 	p := issueCertificates(t, "localhost", time.Now().Add(time.Hour))
 	srv := &oauthServer{clients: map[string]string{"robot": planted}}
-	plain := httptest.NewServer(srv)
-	defer plain.Close()
 	for _, c := range []struct {
 		url string
 		tls *kit.TLS
-	}{{plain.URL, nil}, {serveTLS(t, p, true, srv), &kit.TLS{CA: p.ca, Cert: p.cert, Key: area.Secret{File: p.key}}}} {
+	}{{serve(t, srv), nil}, {serveTLS(t, p, true, srv), &kit.TLS{CA: p.ca, Cert: p.cert, Key: area.Secret{File: p.key}}}} {
 		spec := clientSpec(c.url, secretFile(t, "secret", planted))
 		spec.TLS = c.tls
 		spec.OIDC.Audience, spec.Expect.Audience = "a/{n}", "a/{n}"
 		tg, _ := prepared(t, spec, standard)
-		ops, err := tg.Operations(standard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		end, err := tg.Endpoint(standard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := load.Open(t.Context(), load.Config{Endpoint: *end, Operations: ops, Timeout: 20 * time.Second, MaxConns: 8})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Offer(t.Context(), load.Constant{Rate: 100, Duration: 300 * time.Millisecond}, 10*time.Millisecond,
-			nil); err != nil {
-			t.Fatal(err)
-		}
-		ended := func() bool { return s.Progress().Open() == 0 }
-		if err := s.Wait(t.Context(), 20*time.Second, 10*time.Millisecond, ended); err != nil {
-			t.Fatal(err)
-		}
-		if pr := s.Progress(); pr.Done[load.OK] != 30 {
-			t.Errorf("%s: got %+v, want 30 good calls", c.url, pr)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
+		all := offer(t, tg, 100, 300*time.Millisecond, 20*time.Second, 8, 0)
+		if good, stuck, other := countShape(all); good != 30 || stuck+other != 0 {
+			t.Errorf("%s: %d good calls, %d stuck, %d others, want 30 good ones", c.url, good, stuck, other)
 		}
 	}
 }

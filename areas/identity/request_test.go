@@ -3,7 +3,6 @@ package identity
 import (
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -48,16 +47,6 @@ func TestWriteRequest(t *testing.T) {
 	}
 }
 
-// bodyFile writes a file and returns its path.
-func bodyFile(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "body")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // TestBodyFiles: what a file holds is sent as it is, without line ends, and braces in it are no placeholders. The
 // media type is chosen by the body with the files in it.
 func TestBodyFiles(t *testing.T) {
@@ -73,7 +62,7 @@ func TestBodyFiles(t *testing.T) {
 	}))
 	tg, _ := prepared(t, &Spec{Adapter: "http-token", URL: url, HTTP: &HTTP{
 		Method: http.MethodPatch, Body: "{f}", StatusOnly: true,
-		Files: map[string]string{"f": bodyFile(t, "{\"a\": \r\n\"{n}{token}&%\"}\n")},
+		Files: map[string]string{"f": secretFile(t, "body", "{\"a\": \r\n\"{n}{token}&%\"}").File},
 	}}, standard)
 	if err := tg.Verify(t.Context(), standard); err != nil {
 		t.Error(err)
@@ -89,7 +78,7 @@ func TestBodyFiles(t *testing.T) {
 // experiment allows that, and then the report says so.
 func TestBodyFilesOfASecret(t *testing.T) {
 	spec := &Spec{Adapter: "http-token", URL: "http://idp.example", HTTP: &HTTP{
-		Body: "{f}", Files: map[string]string{"f": bodyFile(t, "user=me&password="+planted)},
+		Body: "{f}", Files: map[string]string{"f": secretFile(t, "body", "user=me&password="+planted).File},
 	}}
 	files, err := spec.readBodyFiles()
 	if err != nil {
@@ -123,10 +112,10 @@ func TestBodyFilesOfASecret(t *testing.T) {
 // TestBadBodyFiles: what cannot be read has its reason.
 func TestBadBodyFiles(t *testing.T) {
 	for path, want := range map[string]string{
-		filepath.Join(t.TempDir(), "none"):              "no such file",
-		t.TempDir():                                     "regular file",
-		bodyFile(t, strings.Repeat("x", maxBodyFile+1)): "longer than",
-		"~nobody/x":                                     "only ~/ is supported",
+		filepath.Join(t.TempDir(), "none"): "no such file",
+		t.TempDir():                        "regular file",
+		secretFile(t, "body", strings.Repeat("x", maxBodyFile+1)).File: "longer than",
+		"~nobody/x": "only ~/ is supported",
 	} {
 		s := &Spec{HTTP: &HTTP{Body: "{f}", Files: map[string]string{"f": path}}}
 		if _, err := s.readBodyFiles(); err == nil || !strings.Contains(err.Error(), want) {

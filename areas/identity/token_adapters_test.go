@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"reflect"
 	"slices"
@@ -19,13 +18,6 @@ import (
 )
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
-
-func serve(t testing.TB, h http.Handler) string {
-	t.Helper()
-	srv := httptest.NewServer(h)
-	t.Cleanup(srv.Close)
-	return srv.URL
-}
 
 // TestAdaptersAreDescribed: each has all the texts that people need.
 func TestAdaptersAreDescribed(t *testing.T) {
@@ -97,38 +89,6 @@ func clientSpec(url string, secret area.Secret) *Spec {
 	}
 }
 
-// callOutcomes makes calls of the prepared treatment's operation and returns how they ended.
-func callOutcomes(t testing.TB, tg *target, n int) (out []load.Outcome, why []string) {
-	t.Helper()
-	ops, err := tg.Operations(standard)
-	if err != nil || len(ops) != 1 {
-		t.Fatal(ops, err)
-	}
-	p, err := tg.arms.Of(standard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range n {
-		o, err := p.call(t.Context(), ops[0].Wire, uint64(i), callTimeout)
-		text := ""
-		if err != nil {
-			text = err.Error()
-		}
-		out, why = append(out, o), append(why, text)
-	}
-	return out, why
-}
-
-func wantGoodCalls(t testing.TB, tg *target, n int) {
-	t.Helper()
-	out, why := callOutcomes(t, tg, n)
-	for i, o := range out {
-		if o != load.OK {
-			t.Errorf("call %d: %v: %s", i, o, why[i])
-		}
-	}
-}
-
 func TestOIDCClientCredentials(t *testing.T) {
 	var mu sync.Mutex
 	audiences := map[string]bool{}
@@ -151,11 +111,7 @@ func TestOIDCClientCredentials(t *testing.T) {
 	for _, auth := range []string{"", authBasic, authPost} {
 		spec := clientSpec(url, secretFile(t, "secret", planted))
 		spec.OIDC.Auth = auth
-		tg, _ := prepared(t, spec, standard)
-		if err := tg.Verify(t.Context(), standard); err != nil {
-			t.Errorf("auth %q: %v", auth, err)
-		}
-		wantGoodCalls(t, tg, 3)
+		served(t, spec, 3)
 	}
 	if len(audiences) != 1 {
 		t.Errorf("audiences %v", audiences)
@@ -216,7 +172,7 @@ func TestOIDCWrongTokens(t *testing.T) {
 		{"redirect", nil, code(302, ""), load.Wrong, "redirect"},
 	} {
 		srv.claims, srv.answer = c.claims, c.answer
-		out, why := callOutcomes(t, tg, 1)
+		out, why := calls(t, tg, 1)
 		if out[0] != c.want || !strings.Contains(why[0], c.why) {
 			t.Errorf("%s: %v: %q, want %v with %q", c.name, out[0], why[0], c.want, c.why)
 		}
@@ -225,31 +181,24 @@ func TestOIDCWrongTokens(t *testing.T) {
 
 // TestOIDCCallers: each caller exchanges a token of its own and must get its own back.
 func TestOIDCCallers(t *testing.T) {
-	srv := &oauthServer{clients: map[string]string{"gateway": planted}, tokens: map[string]string{
-		planted + "-a": "alice",
-		planted + "-b": "bob",
-	}}
+	srv := &oauthServer{
+		clients: map[string]string{"gateway": planted},
+		tokens:  map[string]string{planted + "-a": "alice", planted + "-b": "bob"},
+	}
 	spec := &Spec{
-		Adapter: "oidc-token", URL: serve(t, srv), OIDC: &OIDC{
-			Grant: grantExchange, ClientID: "gateway",
-			ClientSecret: secretFile(t, "secret", planted),
-		},
+		Adapter: "oidc-token", URL: serve(t, srv),
+		OIDC: &OIDC{Grant: grantExchange, ClientID: "gateway", ClientSecret: secretFile(t, "secret", planted)},
 		Callers: []Caller{
 			{Token: secretFile(t, "a", planted+"-a"), Address: "127.1.0.1"},
 			{Token: secretFile(t, "b", planted+"-b"), Address: "127.1.0.2", Audience: "mine"},
 		},
 	}
-	tg, _ := prepared(t, spec, standard)
-	if err := tg.Verify(t.Context(), standard); err != nil {
-		t.Error(err)
-	}
-	wantGoodCalls(t, tg, 4)
-	end, err := tg.Endpoint(standard)
-	if err != nil || end.Keys != 2 || end.Local(1).String() != "127.1.0.2" {
-		t.Errorf("endpoint %+v: %v", end, err)
+	tg := served(t, spec, 4)
+	if end := endpointOf(t, tg, standard); end.Keys != 2 || end.Local(1).String() != "127.1.0.2" {
+		t.Errorf("endpoint %+v", end)
 	}
 	srv.claims = func(c map[string]any) { c["sub"] = "alice" } // every caller gets Alice's token
-	out, why := callOutcomes(t, tg, 2)
+	out, why := calls(t, tg, 2)
 	if out[0] != load.OK || out[1] != load.Wrong || !strings.Contains(why[1], "somebody else") {
 		t.Errorf("Bob with Alice's token: %v, %q", out, why)
 	}
@@ -257,7 +206,7 @@ func TestOIDCCallers(t *testing.T) {
 		_, _ = io.WriteString(w, `{"access_token":"`+rawJWT([]byte(`{"sub":"","exp":9999999999}`))+`","token_type":"Bearer"}`)
 		return true
 	}
-	if out, _ := callOutcomes(t, tg, 1); out[0] != load.Wrong {
+	if out, _ := calls(t, tg, 1); out[0] != load.Wrong {
 		t.Errorf("a token without a subject, where there was one: %v", out)
 	}
 }
@@ -268,27 +217,18 @@ func TestSharedToken(t *testing.T) {
 		_, _ = io.WriteString(w, `{"access_token":"the-only-one"}`)
 	}))
 	spec := &Spec{Adapter: "http-token", URL: url, Callers: []Caller{
-		{Token: secretFile(t, "a", "a")},
-		{Token: secretFile(t, "b", "b")},
+		{Token: secretFile(t, "a", "a")}, {Token: secretFile(t, "b", "b")},
 	}}
-	opened, err := Area{}.Open(t.Context(), spec, testEnv(t))
-	if err != nil {
-		t.Fatal(err)
+	tg, j := areatest.Open[*target](t, Area{}, spec, testEnv(t))
+	err := tg.Prepare(t.Context(), standard, j)
+	if err != nil && strings.Contains(err.Error(), "another identity has got") {
+		return
 	}
-	err = opened.Prepare(t.Context(), standard, &areatest.Journal{})
-	if err == nil || (!strings.Contains(err.Error(), "another identity has got")) {
-		// Both callers are warmed up at the same time, so it may take a later call to find it.
-		p, e := opened.(*target).arms.Of(standard)
-		if e != nil {
-			t.Fatal(err, e)
-		}
-		w := p.adapter.wire(p.session("x"))
-		if a, b := w.Check(0, 200, []byte(`{"access_token":"one"}`)), w.Check(1, 200, []byte(`{"access_token":"one"}`)); a != load.OK || b != load.Wrong {
-			t.Errorf("one token for two: %v, %v", a, b)
-		}
-	}
-	if err := opened.Close(t.Context()); err != nil {
-		t.Error(err)
+	// Both callers are warmed up at the same time, so it may take a later call to find it.
+	p := tg.arm(standard.ID)
+	w, one := p.adapter.wire(p.session("x")), []byte(`{"access_token":"one"}`)
+	if a, b := w.Check(0, 200, one), w.Check(1, 200, one); a != load.OK || b != load.Wrong {
+		t.Errorf("one token for two: %v, %v", a, b)
 	}
 }
 
@@ -304,11 +244,7 @@ func TestVaultMethods(t *testing.T) {
 		{"/prefix/", Vault{Method: "approle", Mount: "/apps/", RoleID: "robot", SecretID: secretFile(t, "id", planted)}},
 		{"", Vault{Method: "userpass", Username: "robot", Password: secretFile(t, "pw", planted)}},
 	} {
-		tg, _ := prepared(t, &Spec{Adapter: "vault-login", URL: url + c.base, Vault: &c.o}, standard)
-		if err := tg.Verify(t.Context(), standard); err != nil {
-			t.Errorf("%s: verify: %v", c.o.Method, err)
-		}
-		wantGoodCalls(t, tg, 3)
+		served(t, &Spec{Adapter: "vault-login", URL: url + c.base, Vault: &c.o}, 3)
 	}
 }
 
@@ -320,11 +256,11 @@ func TestVaultWrongAnswers(t *testing.T) {
 	}
 	tg, _ := prepared(t, spec, standard)
 	srv.entity = func(string) string { return "entity-eve" }
-	if out, why := callOutcomes(t, tg, 1); out[0] != load.Wrong || !strings.Contains(why[0], "somebody else") {
+	if out, why := calls(t, tg, 1); out[0] != load.Wrong || !strings.Contains(why[0], "somebody else") {
 		t.Errorf("another entity's token: %v, %q", out, why)
 	}
 	srv.entity, srv.lease = nil, 0
-	if out, why := callOutcomes(t, tg, 1); out[0] != load.Wrong || !strings.Contains(why[0], "expired") {
+	if out, why := calls(t, tg, 1); out[0] != load.Wrong || !strings.Contains(why[0], "expired") {
 		t.Errorf("a lease of 0: %v, %q", out, why)
 	}
 	srv.lease, srv.lax = 300, true
@@ -364,10 +300,7 @@ func TestHTTPToken(t *testing.T) {
 		HTTP:          &HTTP{Path: "/t/{n}", Body: `{"token":"{token}","n":"{n}"}`, Token: "data.token", Expires: "data.until", Status: 201},
 		Callers:       []Caller{{Token: secretFile(t, "token", planted+"-2")}},
 	}
-	tg, _ := prepared(t, spec, standard)
-	if err := tg.Verify(t.Context(), standard); err != nil {
-		t.Error(err)
-	}
+	tg := served(t, spec, 0)
 	clear(paths)
 	wantGoodCalls(t, tg, 4)
 	if len(paths) != 4 {
@@ -407,40 +340,6 @@ func TestLifetime(t *testing.T) {
 	} {
 		if got := lifetime([]byte(value), now); got != want {
 			t.Errorf("%s: %d, want %d", value, got, want)
-		}
-	}
-}
-
-// TestTokenWiresDoNotAllocate holds for a JWT with an audience and for a new request in each call.
-func TestTokenWiresDoNotAllocate(t *testing.T) {
-	s := fakeSession(opToken, 3)
-	jwt := unsignedJWT(t, rsHeader, map[string]any{
-		"sub": "robot", "aud": []string{"a", "vault"},
-		"exp": s.clock.Now().Unix() + 9, "iss": "i",
-	})
-	s.spec = &Spec{
-		OIDC: &OIDC{ClientID: "robot", Scope: "x/{n}"}, Vault: &Vault{Role: "r"},
-		HTTP:   &HTTP{Path: "/{n}", Expires: "expires_in"},
-		Expect: &Expect{Audience: "vault", Subject: "robot", Issuer: "i"},
-	}
-	for _, c := range []struct {
-		a    adapter
-		body string
-	}{
-		{oidcToken(), `{"access_token":"` + jwt + `","expires_in":300,"token_type":"Bearer"}`},
-		{httpToken(), `{"access_token":"` + jwt + `","expires_in":300}`},
-		{vaultLogin(), `{"auth":{"client_token":"hvs.x","lease_duration":300,"entity_id":"e"}}`},
-	} {
-		w, buf, body, i := c.a.wire(s), make([]byte, 0, 4096), []byte(c.body), uint64(0)
-		n := testing.AllocsPerRun(500, func() {
-			buf = w.Render(buf[:0], i*3)
-			if w.Check(0, 200, body) != load.OK {
-				t.Fatalf("%s refuses a good answer", c.a.name)
-			}
-			i++
-		})
-		if n != 0 {
-			t.Errorf("%s: %v allocations a call", c.a.name, n)
 		}
 	}
 }

@@ -21,22 +21,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"tare/area"
 )
 
 // planted must be in no error, finding, note or print.
 const planted = "s3cr3t-planted-in-the-test"
-
-// secretFile writes a secret as a file that the test may change.
-func secretFile(t testing.TB, name, value string) area.Secret {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(value+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return area.Secret{File: path}
-}
 
 // An oauthServer issues tokens to clients that prove themselves.
 type oauthServer struct {
@@ -165,7 +153,14 @@ func issueCertificates(t testing.TB, name string, expires time.Time) certificate
 		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	rootKey := newKey(t)
+	newKey := func() *ecdsa.PrivateKey {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	rootKey, serverKey, clientKey := newKey(), newKey(), newKey()
 	issue := func(serial int64, tmpl *x509.Certificate, key *ecdsa.PrivateKey) []byte {
 		tmpl.SerialNumber, tmpl.NotBefore = big.NewInt(serial), time.Now().Add(-48*time.Hour)
 		der, err := x509.CreateCertificate(rand.Reader, tmpl, root, &key.PublicKey, rootKey)
@@ -182,17 +177,13 @@ func issueCertificates(t testing.TB, name string, expires time.Time) certificate
 		t.Fatal(err)
 	}
 	p.pool.AddCert(parsed)
-	serverKey, clientKey := newKey(t), newKey(t)
-	p.server = tls.Certificate{PrivateKey: serverKey, Certificate: [][]byte{issue(2, &x509.Certificate{
-		DNSNames: []string{name}, IPAddresses: []net.IP{net.ParseIP("127.0.0.1")}, NotAfter: expires,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, serverKey)}}
-	if name != "localhost" {
-		p.server.Certificate = [][]byte{issue(2, &x509.Certificate{
-			DNSNames: []string{name}, NotAfter: expires,
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		}, serverKey)}
+	server := &x509.Certificate{
+		DNSNames: []string{name}, NotAfter: expires, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
+	if name == "localhost" {
+		server.IPAddresses = []net.IP{net.ParseIP("127.0.0.1")}
+	}
+	p.server = tls.Certificate{PrivateKey: serverKey, Certificate: [][]byte{issue(2, server, serverKey)}}
 	p.cert = write("client.pem", "CERTIFICATE", issue(3, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "robot"}, NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -203,15 +194,6 @@ func issueCertificates(t testing.TB, name string, expires time.Time) certificate
 	}
 	p.key = write("client.key", "EC PRIVATE KEY", der)
 	return p
-}
-
-func newKey(t testing.TB) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
 }
 
 // serveTLS serves h over TLS; strict requires a client certificate.

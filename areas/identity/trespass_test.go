@@ -3,16 +3,13 @@ package identity
 import (
 	"bytes"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"tare/area"
-	"tare/internal/design"
 	"tare/internal/load"
-	"tare/rigs/areatest"
 )
 
 // guarded is a session of a wire case with what canaries need to be rendered.
@@ -117,62 +114,6 @@ func TestRefusalsThatAreNone(t *testing.T) {
 	}
 }
 
-// TestNoTrespass: what could lock somebody out is not offered, nor is a guard without anything to refuse.
-func TestNoTrespass(t *testing.T) {
-	x := area.Secret{Env: "X"}
-	at := func(s Spec) *Spec { s.URL = "http://127.0.0.1:1"; return &s }
-	for name, c := range map[string]struct {
-		spec *Spec
-		want string // of the finding; empty: there is none
-	}{
-		"approle": {
-			at(Spec{Adapter: "vault-login", Vault: &Vault{Method: "approle", RoleID: "r", SecretID: x}}), "no_lockout",
-		},
-		"userpass": {
-			at(Spec{Adapter: "vault-login", Vault: &Vault{Method: "userpass", Username: "u", Password: x}}),
-			"no_lockout",
-		},
-		"approle, none locked out": {
-			at(Spec{Adapter: "vault-login", NoLockout: true, Vault: &Vault{Method: "approle", RoleID: "r", SecretID: x}}), "",
-		},
-		"jwt":     {at(Spec{Adapter: "vault-login", Vault: &Vault{Method: "jwt", Role: "r", JWT: x}}), ""},
-		"session": {at(Spec{Adapter: "imdsv2", Operation: opSession}), "operation: credentials"},
-		"plain":   {at(Spec{Adapter: "http-token"}), "say what must be"},
-		"bearer":  {at(Spec{Adapter: "http-token", HTTP: &HTTP{Bearer: x}}), ""},
-		"password in the body": {
-			at(Spec{Adapter: "http-token", HTTP: &HTTP{Body: "u=me&p={p}", Secrets: map[string]area.Secret{"p": x}}}),
-			"no_lockout",
-		},
-		"a path": {at(Spec{Adapter: "http-token", Trespass: []Trespass{{Name: "admin", Path: "/admin"}}}), ""},
-		"nothing changed": {
-			at(Spec{Adapter: "http-token", Trespass: []Trespass{{Name: "admin"}}}), "it changes nothing",
-		},
-		"no name": {at(Spec{Adapter: "http-token", Trespass: []Trespass{{Path: "/a"}}}), "say what it is"},
-		"a good code": {
-			at(Spec{Adapter: "http-token", Trespass: []Trespass{{Name: "a", Path: "/a", Refused: []int{200}}}}), "200",
-		},
-		"other path": {at(Spec{Adapter: "gce-metadata", Trespass: []Trespass{{Name: "a", Path: "/a"}}}), "only http-token"},
-		"embedded":   {embedded("healthy"), ""},
-		"oidc":       {at(Spec{Adapter: "oidc-token", OIDC: &OIDC{ClientID: "c", ClientSecret: x}}), ""},
-	} {
-		var said []string
-		for _, f := range areatest.Validate(c.spec, design.Guard, nil) {
-			if f.Severity == area.Error {
-				said = append(said, f.Message)
-			}
-		}
-		if got := strings.Join(said, "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-	s := session{spec: at(Spec{OIDC: &OIDC{ClientID: "c", ClientSecret: x}}), emails: make([]string, 1)}
-	for _, c := range oidcCanaries(s) {
-		if wrong := c.name == "a client with a wrong secret"; wrong != (c.alone != "") {
-			t.Errorf("%s: %q", c.name, c.alone)
-		}
-	}
-}
-
 // door is a server that lets in who has the key, or with a fault, now and then, others too.
 type door struct {
 	every int64 // of the requests without a key, one is let in; 0: none
@@ -196,10 +137,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestPlantedDoor(t *testing.T) {
 	for _, every := range []int64{0, 7, 100} {
 		d := &door{}
-		srv := httptest.NewServer(d)
-		t.Cleanup(srv.Close)
 		spec := &Spec{
-			Adapter: "http-token", URL: srv.URL, HTTP: &HTTP{Bearer: secretFile(t, "key", planted)},
+			Adapter: "http-token", URL: serve(t, d), HTTP: &HTTP{Bearer: secretFile(t, "key", planted)},
 			Trespass: []Trespass{
 				{Name: "without it", Without: []string{"Authorization"}},
 				{Name: "the vault", Path: "/vault", Refused: []int{403}},
@@ -237,10 +176,8 @@ func TestPlantedDoor(t *testing.T) {
 
 // TestTrespassIsNotTheAllowed: an entry that changes nothing is found before the load.
 func TestTrespassIsNotTheAllowed(t *testing.T) {
-	srv := httptest.NewServer(&door{})
-	t.Cleanup(srv.Close)
 	spec := &Spec{
-		Adapter: "http-token", URL: srv.URL, HTTP: &HTTP{Bearer: secretFile(t, "key", planted)},
+		Adapter: "http-token", URL: serve(t, &door{}), HTTP: &HTTP{Bearer: secretFile(t, "key", planted)},
 		Trespass: []Trespass{{Name: "the same", Path: "/"}},
 	}
 	tg, _ := prepared(t, spec, standard)

@@ -2,10 +2,10 @@ package identity
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,39 +19,25 @@ import (
 	"tare/rigs/areatest"
 )
 
-// TestURL measures an external endpoint.
+// TestURL measures an external endpoint. Its tokens' lifetime has a fraction, as a number in JSON may have.
 func TestURL(t *testing.T) {
 	const mine = "robot@project.iam.gserviceaccount.com"
 	strict := true
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strict && (r.Header.Get("Metadata-Flavor") != "Google" || r.Header.Get("X-Forwarded-For") != ""):
 			w.WriteHeader(403)
 		case r.URL.Path == gceAccounts+"default/email":
 			_, _ = w.Write([]byte(mine))
 		case r.URL.Path == gceAccounts+mine+"/token":
-			_, _ = w.Write([]byte(goodToken))
+			_, _ = w.Write([]byte(strings.Replace(goodToken, "3599", "3599.5", 1)))
 		default:
 			w.WriteHeader(404)
 		}
 	}))
-	defer srv.Close()
-	spec := &Spec{Adapter: "gce-metadata", URL: srv.URL, Account: accountEmail}
-	tg, j := prepared(t, spec, standard)
-	if len(j.Changes()) != 0 {
-		t.Errorf("a URL target made changes: %v", j.Changes())
-	}
-	if err := tg.Can().Enter(t.Context(), standard); err != nil {
-		t.Fatal(err)
-	}
-	if err := tg.Verify(t.Context(), standard); err != nil {
-		t.Fatal(err)
-	}
-	end, err := tg.Endpoint(standard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if "http://"+end.Host != srv.URL || "http://"+end.Addr.String() != srv.URL || end.Keys != 1 ||
+	tg := served(t, &Spec{Adapter: "gce-metadata", URL: url, Account: accountEmail}, 3)
+	end := endpointOf(t, tg, standard)
+	if "http://"+end.Host != url || "http://"+end.Addr.String() != url || end.Keys != 1 ||
 		(end.Local != nil && end.Local(0).IsValid()) {
 		t.Errorf("endpoint %+v", end)
 	}
@@ -66,20 +52,10 @@ func TestURL(t *testing.T) {
 }
 
 func TestPrepareFailsOnWrongAnswers(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("<html>"))
-	}))
-	defer srv.Close()
-	opened, err := Area{}.Open(t.Context(), &Spec{Adapter: "gce-metadata", URL: srv.URL}, testEnv(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := opened.Prepare(t.Context(), standard, &areatest.Journal{}); err == nil ||
-		!strings.Contains(err.Error(), "not the token that was asked for") {
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
+	if err := unprepared(t, &Spec{Adapter: "gce-metadata", URL: url}); !strings.Contains(err.Error(),
+		"not the token that was asked for") {
 		t.Errorf("prepare: %v", err)
-	}
-	if err := opened.Close(t.Context()); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -107,7 +83,7 @@ func TestPreflight(t *testing.T) {
 // TestMaxRateLimitsAllRequests: max_rate also limits requests outside of the load, over all treatments together.
 func TestMaxRateLimitsAllRequests(t *testing.T) {
 	var asked atomic.Int64
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		if r.Header.Get("Metadata-Flavor") != "Google" || r.Header.Get("X-Forwarded-For") != "" {
 			w.WriteHeader(403)
@@ -115,24 +91,14 @@ func TestMaxRateLimitsAllRequests(t *testing.T) {
 		}
 		_, _ = w.Write([]byte(goodToken))
 	}))
-	defer srv.Close()
 	env := testEnv(t)
 	const rate = 20
 	env.Limit = ratelimit.New(env.Clock, rate)
-	tg, err := Area{}.Open(t.Context(), &Spec{Adapter: "gce-metadata", URL: srv.URL}, env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tg.Close(context.Background()) })
+	tg, j := areatest.Open[*target](t, Area{}, &Spec{Adapter: "gce-metadata", URL: url}, env)
 	begin := time.Now()
 	for _, tr := range []design.Treatment{{ID: "a"}, {ID: "b"}} {
-		if err := tg.Prepare(t.Context(), tr, &areatest.Journal{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := tg.Can().Enter(t.Context(), tr); err != nil {
-			t.Fatal(err)
-		}
-		if err := tg.Verify(t.Context(), tr); err != nil {
+		err := errors.Join(tg.Prepare(t.Context(), tr, j), tg.Enter(t.Context(), tr), tg.Verify(t.Context(), tr))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,21 +115,77 @@ func TestMaxRateLimitsAllRequests(t *testing.T) {
 // time is over.
 func TestLongAnswersAreRejected(t *testing.T) {
 	asked := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
 		_, _ = w.Write(bytes.Repeat([]byte("a"), oneshot.MaxBody+1))
 	}))
-	t.Cleanup(server.Close)
-	opened, err := Area{}.Open(t.Context(), &Spec{Adapter: "http-token", URL: server.URL, HTTP: &HTTP{Token: wholeBody}},
-		testEnv(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = opened.Prepare(t.Context(), standard, &areatest.Journal{})
+	err := unprepared(t, &Spec{Adapter: "http-token", URL: url, HTTP: &HTTP{Token: wholeBody}})
 	if !errors.Is(err, oneshot.ErrTooLong) || asked != 1 {
 		t.Errorf("asked %d times: %v", asked, err)
 	}
-	if err := opened.Close(t.Context()); err != nil {
-		t.Error(err)
+}
+
+// flavorRefusal is what a metadata server answers without its header.
+const flavorRefusal = "Missing Metadata-Flavor:Google header.\n"
+
+// TestTellsGCEByItsRefusal: a metadata server that answers nobody without the header says which one it wants.
+func TestTellsGCEByItsRefusal(t *testing.T) {
+	for _, c := range []struct {
+		address, body string
+		status        int
+		adapter, says string
+	}{
+		{"http://127.0.0.1:8080", flavorRefusal, 403, "gce-metadata", "asks for the header Metadata-Flavor: Google"},
+		{"http://127.0.0.1:8080" + gceAccounts + "default/token", flavorRefusal, 403, "gce-metadata", ""},
+		{"http://127.0.0.1:8080/tokens", flavorRefusal, 403, "", "without a path: http://127.0.0.1:8080"},
+		{"http://127.0.0.1:8080", "Missing X-Other header.\n", 403, "", ""},
+		{"http://127.0.0.1:8080", flavorRefusal, 404, "", ""},
+	} {
+		u, err := url.Parse(c.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := tellsHTTP(u, area.Heard{Status: c.status, Header: func(string) string { return "" }, Begin: c.body})
+		said := s.Evidence
+		if err != nil {
+			said += err.Error()
+		}
+		if s.Adapter != c.adapter || (s.URL == "http://127.0.0.1:8080") != (c.adapter != "") ||
+			!strings.Contains(said, c.says) {
+			t.Errorf("%s, %d, %q: %+v, %v; want %q and %q", c.address, c.status, c.body, s, err, c.adapter, c.says)
+		}
+	}
+}
+
+// TestRefusedHint names the adapter whose header the server asks for.
+func TestRefusedHint(t *testing.T) {
+	h, g := httpToken(), gceMetadata()
+	if got := h.refusedHint([]byte(flavorRefusal)); !strings.Contains(got, "--adapter gce-metadata") {
+		t.Errorf("another adapter: %s", got)
+	}
+	for _, got := range []string{h.refusedHint([]byte("no")), g.refusedHint([]byte(flavorRefusal))} {
+		if !strings.Contains(got, "see that the credential") {
+			t.Errorf("nothing shows that another adapter is wanted: %s", got)
+		}
+	}
+}
+
+// TestExposedSecretsAreNoted: the report says that the experiment file allowed secrets to be sent in the clear.
+func TestExposedSecretsAreNoted(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://idp.example": "secrets were sent to idp.example over http://", "https://idp.example": "",
+		"http://127.0.0.1:8080": "",
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &arm{plan: plan{url: u, spec: &Spec{
+			ExposeSecrets: true,
+			SecretHeaders: map[string]area.Secret{"X-Api-Key": {Env: "KEY"}},
+		}}}
+		if got := strings.Join(p.notes(), "; "); !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
 	}
 }

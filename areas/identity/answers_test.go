@@ -1,14 +1,22 @@
 package identity
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"tare/areas/identity/reference"
+	"tare/internal/clock"
+	"tare/internal/jsonscan"
 	"tare/internal/load"
 	"tare/rigs/memtest"
 )
@@ -478,6 +486,348 @@ func FuzzAnswers(f *testing.F) {
 				}
 				t.Errorf("%s/%s: accepted %q", s.v.adapter, s.v.operation, body)
 			}
+		}
+	})
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const goodToken = `{"access_token":"ya29.c.abc-DEF_123","expires_in":3599,"token_type":"Bearer"}`
+
+// gceFirst is the audience of the first calls, without its last digit.
+const gceFirst = "https://tare.invalid/n1/000000000000000"
+
+func fakeSession(operation string, n int) session {
+	emails := make([]string, n)
+	for i := range emails {
+		emails[i] = reference.WorkloadOf(sourceOf(i)).Email
+	}
+	return session{
+		host: "metadata.google.internal", operation: operation, account: accountDefault, emails: emails, nonce: "n1",
+		distinct: true,
+		clock:    clock.NewFake(time.Unix(1_800_000_000, 0)),
+	}
+}
+
+// TestCheckToken: order, blanks and further members make no difference, and a bad token has its own cause, rather than
+// that it is another identity's. TestOnlyGoodBodiesSucceed and those after it have more.
+func TestCheckToken(t *testing.T) {
+	w := gceMetadata().wire(fakeSession(opToken, 2))
+	const good = "{ \"token_type\" : \"bearer\",\n\"x\":[{}], \"expires_in\":1, \"access_token\":\"a\" }\n"
+	wantOutcome(t, w, "another order", 200, good, load.OK)
+	for body, want := range map[string]verdict{
+		`{"access_token":"a","expires_in":"3599","token_type":"Bearer"}`:   noLifetime,
+		`{"access_token":"a","expires_in":null,"token_type":"Bearer"}`:     noLifetime,
+		`{"access_token":"a","expires_in":[3599],"token_type":"Bearer"}`:   noLifetime,
+		`{"access_token":"a","expires_in":1e999,"token_type":"Bearer"}`:    noLifetime,
+		`{"access_token":"a","token_type":"Bearer"}`:                       noLifetime,
+		`{"access_token":"a","expires_in":-3599.5,"token_type":"Bearer"}`:  hasExpired,
+		`{"access_token":"a b","expires_in":3599.5,"token_type":"Bearer"}`: notVisible,
+		`{"access_token":"a","expires_in":3599.5,"token_type":"mac"}`:      notBearer,
+		`{"expires_in":3599.5,"token_type":"Bearer"}`:                      noToken,
+		`{"access_token":"a"`: notJSON,
+	} {
+		wantOutcome(t, w, body, 200, body, load.Wrong)
+		if got := w.Explain(0, 200, []byte(body)); got != int(want) {
+			t.Errorf("%s: %q, want %q", body, causes()[got], causes()[want])
+		}
+	}
+}
+
+// TestCheckForeignToken: a caller with an identity of its own must not get another's token.
+func TestCheckForeignToken(t *testing.T) {
+	body := func(token string) []byte {
+		return []byte(`{"access_token":"` + token + `","expires_in":9,"token_type":"Bearer"}`)
+	}
+	w := gceMetadata().wire(fakeSession(opToken, 3))
+	for n, c := range []struct {
+		i     uint64
+		token string
+		want  load.Outcome
+	}{
+		{0, "a", load.OK},
+		{1, "b", load.OK},
+		{3, "a", load.OK}, // identity 0 again
+		{2, "a", load.Wrong},
+		{2, "c", load.OK},
+		{4, "c", load.Wrong},
+		{0, "d", load.OK}, // renewed
+		{1, "a", load.OK}, // of no identity any more
+	} {
+		if got := w.Check(c.i, 200, body(c.token)); got != c.want {
+			t.Errorf("answer %d: %v, want %v", n, got, c.want)
+		}
+	}
+	s := fakeSession(opToken, 2)
+	s.distinct = false // behind a URL identities may share an account
+	w = gceMetadata().wire(s)
+	if w.Check(0, 200, body("a")) != load.OK || w.Check(1, 200, body("a")) != load.OK {
+		t.Error("a shared account is refused")
+	}
+}
+
+// unsignedJWT returns a JWT with a signature that nobody checks.
+func unsignedJWT(t testing.TB, header string, claims map[string]any) string {
+	t.Helper()
+	b, err := json.Marshal(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enc := base64.RawURLEncoding.EncodeToString
+	return enc([]byte(header)) + "." + enc(b) + "." + enc([]byte("signature"))
+}
+
+// TestCheckIdentity: a token is for this call of this run, and for the identity that asks. TestForeignClaimsFail has
+// more.
+func TestCheckIdentity(t *testing.T) {
+	s := fakeSession(opIdentity, 2)
+	w := gceMetadata().wire(s)
+	const i = 5 // identity 1
+	claims := func(name string, value any) string {
+		c := map[string]any{"iss": "x", "sub": "1", "aud": gceFirst + "5", "email": s.emails[1], "exp": past + 1}
+		if c[name] = value; value == nil {
+			delete(c, name)
+		}
+		return unsignedJWT(t, `{"alg":"RS256","typ":"JWT"}`, c)
+	}
+	for _, c := range []struct {
+		name, body string
+		want       load.Outcome
+	}{
+		{"good", claims("x", "y"), load.OK},
+		{"another call's audience", claims("aud", gceFirst+"4"), load.Wrong},
+		{"another run's audience", claims("aud", strings.Replace(gceFirst, "n1", "n0", 1)+"5"), load.Wrong},
+		{"another identity", claims("email", s.emails[0]), load.Wrong},
+		{"no subject", claims("sub", nil), load.Wrong},
+		{"no expiry", claims("exp", nil), load.Wrong},
+		{"too large", claims("x", strings.Repeat("x", maxClaims)), load.Wrong},
+		{"access token", goodToken, load.Wrong},
+	} {
+		if got := w.Check(i, 200, []byte(c.body)); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// FuzzCheck: what is accepted as a JWT has three parts and says the call's audience.
+func FuzzCheck(f *testing.F) {
+	f.Add([]byte(unsignedJWT(f, `{"alg":"RS256"}`, map[string]any{"aud": gceFirst + "0", "exp": 1_900_000_000, "sub": "1", "email": "gsa-127-1-0-1@tare-reference.iam.gserviceaccount.com"})))
+	f.Add([]byte("a.b.c"))
+	id := gceMetadata().wire(fakeSession(opIdentity, 1))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
+		if id.Check(0, 200, b) == load.OK {
+			part := bytes.Split(bytes.TrimSpace(b), []byte("."))
+			raw, err := base64.RawURLEncoding.DecodeString(string(part[1]))
+			if len(part) != 3 || err != nil || !json.Valid(raw) || !bytes.Contains(raw, []byte("tare.invalid")) {
+				t.Errorf("accepted %q", b)
+			}
+		}
+	})
+}
+
+// TestRenderGolden pins the bytes on the wire.
+func TestRenderGolden(t *testing.T) {
+	var got bytes.Buffer
+	for _, c := range []struct {
+		operation, account string
+		headers            map[string]string
+		calls              []uint64
+	}{
+		{opToken, accountDefault, nil, []uint64{0}},
+		{opToken, accountEmail, m{"X-Request-Source": "tare", "Accept": "application/json"}, []uint64{0, 1, 2}},
+		{opIdentity, "robot@example.invalid", nil, []uint64{0, 18446744073709551615}},
+	} {
+		s := fakeSession(c.operation, 2)
+		s.account, s.headers = c.account, c.headers
+		w := gceMetadata().wire(s)
+		for _, i := range c.calls {
+			got.Write(w.Render(nil, i))
+		}
+	}
+	for _, c := range gceMetadata().canaries(fakeSession(opToken, 1)) {
+		got.Write(c.request(0))
+	}
+	got.Write(gceMetadata().whoami(fakeSession(opToken, 1)))
+	file := filepath.Join("testdata", "gcemetadata.http")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("the requests differ from %s:\n%s", file, got.Bytes())
+	}
+}
+
+// TestWiresDoNotAllocate, with several identities, a new request in each call, and audiences.
+func TestWiresDoNotAllocate(t *testing.T) {
+	many := fakeSession(opToken, 3)
+	jwt := unsignedJWT(t, rsHeader, map[string]any{
+		"sub": "robot", "aud": []string{"a", "vault"}, "exp": many.clock.Now().Unix() + 9, "iss": "i",
+	})
+	many.spec = &Spec{
+		OIDC: &OIDC{ClientID: "robot", Scope: "x/{n}"}, Vault: &Vault{Role: "r"},
+		HTTP:   &HTTP{Path: "/{n}", Expires: "expires_in"},
+		Expect: &Expect{Audience: "vault", Subject: "robot", Issuer: "i"},
+	}
+	token, id := fakeSession(opToken, 300), fakeSession(opIdentity, 300)
+	token.clock, id.clock = clock.System{}, clock.System{}
+	for _, c := range []struct {
+		a     adapter
+		s     session
+		body  string
+		every uint64
+	}{
+		{gceMetadata(), token, string(realAnswer(t, token)), 300},
+		{gceMetadata(), id, string(realAnswer(t, id)), 300},
+		{oidcToken(), many, `{"access_token":"` + jwt + `","expires_in":300,"token_type":"Bearer"}`, 3},
+		{httpToken(), many, `{"access_token":"` + jwt + `","expires_in":300}`, 3},
+		{vaultLogin(), many, `{"auth":{"client_token":"hvs.x","lease_duration":300,"entity_id":"e"}}`, 3},
+	} {
+		w, buf, body, i := c.a.wire(c.s), make([]byte, 0, 4096), []byte(c.body), uint64(0)
+		n := testing.AllocsPerRun(1000, func() {
+			buf = w.Render(buf[:0], i*c.every)
+			if w.Check(0, 200, body) != load.OK {
+				t.Fatalf("%s refuses a good answer", c.a.name)
+			}
+			i++
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations a call", c.a.name, n)
+		}
+	}
+}
+
+// realAnswer returns an answer to call 0 of the usual length.
+func realAnswer(t testing.TB, s session) []byte {
+	t.Helper()
+	if s.operation == opToken {
+		return []byte(strings.Replace(goodToken, "abc", strings.Repeat("abcd", 107), 1))
+	}
+	signer, err := reference.NewSigner(reference.RS256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jwt, err := signer.Sign(reference.Claims{
+		Issuer: "https://accounts.google.com", Subject: "114830185410493850000", Audience: gceFirst + "0",
+		IssuedAt: time.Now().Unix(), Expires: time.Now().Add(time.Hour).Unix(), Email: s.emails[0], Verified: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []byte(jwt)
+}
+
+func BenchmarkCheck(b *testing.B) {
+	for _, operation := range []string{opToken, opIdentity} {
+		b.Run(operation, func(b *testing.B) {
+			s := fakeSession(operation, 300)
+			s.clock = clock.System{}
+			w := gceMetadata().wire(s)
+			body := realAnswer(b, s)
+			b.ReportAllocs()
+			for b.Loop() {
+				if w.Check(0, 200, body) != load.OK {
+					b.Fatal("a good answer is refused")
+				}
+			}
+		})
+	}
+}
+
+// FuzzClaims compares what claims accepts with encoding/json.
+func FuzzClaims(f *testing.F) {
+	const now = 1_800_000_000
+	for _, s := range []string{
+		`{"sub":"robot","aud":"vault","exp":1800000001,"iss":"i"}`, `{"sub":"robot","aud":["x","vault"],"exp":1800000001.5,"iss":"i"}`,
+		`{"sub":"robot","aud":[],"exp":1}`, `{"aud":{"a":"vault"}}`, `{"aud":["vault"`, `[]`, `{"sub":"\u0072obot"}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		defer memtest.Bound(t, len(payload))()
+		want := wanted{subject: "robot", audience: []byte("vault"), issuer: "i", now: now}
+		if readClaims(payload, want, false) != noCause {
+			return
+		}
+		var c struct {
+			Sub, Iss string
+			Aud      any
+			Exp      float64
+		}
+		if err := json.Unmarshal(payload, &c); err != nil {
+			t.Fatalf("%q: accepted, and encoding/json says %v", payload, err)
+		}
+	})
+}
+
+// FuzzMember: member finds whole values only, and nothing in invalid JSON.
+func FuzzMember(f *testing.F) {
+	for _, s := range []string{`{"a":{"b":"x"}}`, `{"a":{"b":["x"]}}`, `{"a":1}`, `{"a":{"b":"x"}`, `{"a":{"b":1},"a":{"b":2}}`} {
+		f.Add([]byte(s))
+	}
+	path := []string{"a", "b"}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		defer memtest.Bound(t, len(body))()
+		value, whole := member(body, path)
+		if !whole {
+			return
+		}
+		if len(value) > 0 && !json.Valid(value) {
+			// Invalid UTF-8 is accepted, as in all values of the walker.
+			if !jsonscan.IsValue(value) {
+				t.Fatalf("%q: found %q", body, value)
+			}
+		}
+	})
+}
+
+// FuzzLifetime: no value counts as both alive and long expired.
+func FuzzLifetime(f *testing.F) {
+	for _, s := range []string{"300", `"2027-01-15T08:00:01Z"`, `"300"`, "1e9", "-0", `"`, "1.5", "999999999999999999"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		defer memtest.Bound(t, len(value))()
+		const now = 1_800_000_000
+		if v := lifetime(value, now); v == noCause && lifetime(value, now+(1<<60)) == noCause {
+			// Only lifetimes in seconds from now never expire.
+			n, ok := seconds(value)
+			if inner := jsonscan.Text(value); inner != nil {
+				n, ok = seconds(inner)
+			}
+			if !ok || n <= 0 || n >= sinceEpoch {
+				t.Fatalf("%q is alive at any time", value)
+			}
+		} else if v != noCause && v != hasExpired && v != noLifetime {
+			t.Fatalf("%q: verdict %d", value, v)
+		}
+	})
+}
+
+// FuzzReadOAuth: neither readOAuth nor readLogin reads a token from invalid JSON.
+func FuzzReadOAuth(f *testing.F) {
+	for _, s := range []string{goodToken, `{"auth":{"client_token":"x","lease_duration":1}}`, `{"auth":null}`, `{"error":"slow_down"}`, `{`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		defer memtest.Bound(t, len(body))()
+		_, oauth := readOAuth(body)
+		_, login := readLogin(body)
+		if (oauth || login) && !json.Valid(body) && !jsonscan.IsValue(bytes.TrimSpace(body)) {
+			t.Fatalf("%q is whole", body)
+		}
+		o, v := oauthRefusal(400, body)
+		if o.String() == "" || v < noCause || int(v) >= len(causes()) {
+			t.Fatalf("%q: got outcome %v, unknown cause %d", body, o, v)
 		}
 	})
 }
