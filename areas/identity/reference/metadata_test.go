@@ -21,34 +21,25 @@ func healthyPair(t *testing.T, adjust func(*Knobs)) *pair {
 	if adjust != nil {
 		adjust(&k)
 	}
-	return start(t, k, nil)
+	return start(t, k)
 }
 
 func TestProtocol(t *testing.T) {
 	p := healthyPair(t, nil)
 	me := WorkloadOf(netip.MustParseAddr("127.0.0.1"))
 	google := []string{"Metadata-Flavor", "Google"}
+	const missing = "Missing Metadata-Flavor:Google header.\n"
+	const forwarded = "Request contains X-Forwarded-For header.\n"
 	for _, c := range []struct {
 		name, path string
 		header     []string
 		status     int
 		body       string // exactly, unless it ends in …: then a beginning
 	}{
-		{"no header", "default/email", []string{"Accept", "*/*"}, 403, "Missing Metadata-Flavor:Google header.\n"},
-		{
-			"another flavour", "default/email",
-			[]string{"Metadata-Flavor", "google"},
-			403,
-			"Missing Metadata-Flavor:Google header.\n",
-		},
-		{
-			"through a proxy", "default/email", append([]string{"X-Forwarded-For", "192.0.2.7"}, google...), 403,
-			"Request contains X-Forwarded-For header.\n",
-		},
-		{
-			"empty forward", "default/email", append([]string{"X-Forwarded-For", ""}, google...), 403,
-			"Request contains X-Forwarded-For header.\n",
-		},
+		{"no header", "default/email", []string{"Accept", "*/*"}, 403, missing},
+		{"another flavour", "default/email", []string{"Metadata-Flavor", "google"}, 403, missing},
+		{"through a proxy", "default/email", append([]string{"X-Forwarded-For", "192.0.2.7"}, google...), 403, forwarded},
+		{"empty forward", "default/email", append([]string{"X-Forwarded-For", ""}, google...), 403, forwarded},
 		{"accounts", "", google, 200, "default/\n" + me.Email + "/\n"},
 		{"accounts at once", "?recursive=true", google, 200, `{"default":{"aliases":["default"],"email":"` + me.Email + `",…`},
 		{"account without slash", "default", google, 301, "…"},
@@ -60,40 +51,26 @@ func TestProtocol(t *testing.T) {
 		{"token", "default/token", google, 200, `{"access_token":"ya29.c.…`},
 		{"token by address", me.Email + "/token", google, 200, `{"access_token":"ya29.c.…`},
 		{
-			"somebody else's token", "gsa-127-9-9-9@tare-reference.iam.gserviceaccount.com/token",
-			google, 403, "Unable to generate access token; IAM answered 403\n",
+			"somebody else's token", "gsa-127-9-9-9@tare-reference.iam.gserviceaccount.com/token", google, 403,
+			"Unable to generate access token; IAM answered 403\n",
 		},
 		{"identity", "default/identity?audience=a", google, 200, "eyJ…"},
 		{"identity for nobody", "default/identity?audience=", google, 400, "non-empty audience parameter required\n"},
 		{"identity without audience", "default/identity", google, 400, "non-empty audience parameter required\n"},
 		{"unknown leaf", "default/nothing", google, 404, "404 page not found\n"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			status, body := p.get(accountsPath+c.path, c.header...)
-			if status != c.status {
-				t.Errorf("status %d, want %d", status, c.status)
-			}
-			if begin, open := strings.CutSuffix(c.body, "…"); body != c.body && (!open || !strings.HasPrefix(body, begin)) {
-				t.Errorf("body %q, want %q", body, c.body)
-			}
-		})
+		status, body := p.get(accountsPath+c.path, c.header...)
+		begin, open := strings.CutSuffix(c.body, "…")
+		if status != c.status || body != c.body && (!open || !strings.HasPrefix(body, begin)) {
+			t.Errorf("%s: status %d, %q, want %d, %q", c.name, status, body, c.status, c.body)
+		}
 	}
 	if status, _ := p.get("/computeMetadata/v1/project/project-id", google...); status != 404 {
 		t.Errorf("a path outside service accounts: status %d", status)
 	}
-	req, err := http.NewRequest(http.MethodPost, "http://"+p.end.Addr+accountsPath+"default/token", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Metadata-Flavor", "Google")
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != 405 || resp.Header.Get("Metadata-Flavor") != "Google" {
-		t.Errorf("POST: status %d, flavor %q", resp.StatusCode, resp.Header.Get("Metadata-Flavor"))
+	status, _, header := p.ask(http.MethodPost, p.end.Addr, accountsPath+"default/token", google...)
+	if status != 405 || header.Get("Metadata-Flavor") != "Google" {
+		t.Errorf("POST: status %d, flavor %q", status, header.Get("Metadata-Flavor"))
 	}
 }
 
@@ -120,32 +97,23 @@ func TestTokenAnswer(t *testing.T) {
 func TestSingleflight(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	const callers = 500
-	for _, c := range []struct {
-		name                string
-		cache, singleflight bool
-		least, most         int64
-	}{
-		{"shared", true, true, 1, 1},
-		{"each for itself", false, false, callers, callers},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := healthyPair(t, func(k *Knobs) {
-				k.Cache, k.Singleflight, k.RefreshEarly, k.Jitter = c.cache, c.singleflight, 0, 0
-				k.UpstreamLatency = 300 * time.Millisecond
-			})
-			var wg sync.WaitGroup
-			for range callers {
-				wg.Go(func() {
-					if status, _ := p.get(accountsPath + "default/token"); status != 200 {
-						t.Errorf("status %d", status)
-					}
-				})
-			}
-			wg.Wait()
-			if n := readCounters(t, p.sts.Admin).Exchanges; n < c.least || n > c.most {
-				t.Errorf("%d requests made %d exchanges, want %d…%d", callers, n, c.least, c.most)
-			}
+	for shared, want := range map[bool]int64{true: 1, false: callers} {
+		p := healthyPair(t, func(k *Knobs) {
+			k.Cache, k.Singleflight, k.RefreshEarly, k.Jitter = shared, shared, 0, 0
+			k.UpstreamLatency = 300 * time.Millisecond
 		})
+		var wg sync.WaitGroup
+		for range callers {
+			wg.Go(func() {
+				if status, _ := p.get(accountsPath + "default/token"); status != 200 {
+					t.Errorf("status %d", status)
+				}
+			})
+		}
+		wg.Wait()
+		if n := readCounters(t, p.sts.Admin).Exchanges; n != want {
+			t.Errorf("%d requests made %d exchanges, want %d", callers, n, want)
+		}
 	}
 }
 
@@ -194,6 +162,11 @@ func ask(t *testing.T, conn net.Conn, patience time.Duration) bool {
 		"default/email HTTP/1.1\r\nHost: x\r\nMetadata-Flavor: Google\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
+	return answered(t, conn, patience)
+}
+
+func answered(t *testing.T, conn net.Conn, patience time.Duration) bool {
+	t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
@@ -242,16 +215,9 @@ func TestListenQueue(t *testing.T) {
 		t.Errorf("%d connections are accepted, not %d", n, slots)
 	}
 	_ = conns[0].Close()
-	if n, _ := readOne(conns[slots], 10*time.Second); n != 1 {
+	if !answered(t, conns[slots], 10*time.Second) {
 		t.Error("the first in the queue is not answered when a slot is free")
 	}
-}
-
-func readOne(c net.Conn, patience time.Duration) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return 0, err
-	}
-	return c.Read(make([]byte, 1))
 }
 
 // TestUpstreamConns bounds the connections to the STS while many exchanges wait.
