@@ -3,7 +3,6 @@ package cedarset
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,31 +35,22 @@ func TestNestedPoliciesEnd(t *testing.T) {
 		"quoted":  func(n int) string { return `"\"" == "a" && ` + repeat("(", n) + "true" + repeat(")", n) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "a.cedar")
-			text := func(n int) []byte {
-				return []byte("// ((\nforbid (principal, action, resource);\n\n" +
-					"permit (principal, action, resource) when { " + of(n) + " };\n")
+			nested := func(n int) error {
+				_, err := Read(written(t, tree{"a.cedar": "// ((\nforbid (principal, action, resource);\n\n" +
+					"permit (principal, action, resource) when { " + of(n) + " };\n"}))
+				return err
 			}
-			if err := os.WriteFile(file, text(often), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := Read(file); err == nil || !strings.Contains(err.Error(), "a.cedar:4: more than 20000 brackets") {
+			if err := nested(often); err == nil || !strings.Contains(err.Error(), "a.cedar:4: more than 20000 brackets") {
 				t.Errorf("%v", err)
 			}
-			if err := os.WriteFile(file, text(mostNested-10), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := Read(file); err != nil && strings.Contains(err.Error(), "more than") { // or Cedar refuses it
+			if err := nested(mostNested - 10); err != nil && strings.Contains(err.Error(), "more than") { // or Cedar refuses it
 				t.Errorf("what is nested less: %v", err)
 			}
 		})
 	}
-	file := filepath.Join(t.TempDir(), "a.cedar")
-	long := "permit (principal, action, resource) when { [" + repeat(`User::"a;((", User::"\"((", `, 50_000) +
-		repeat("resource.hash.iffy, resource.has_a.b.xif, ", 3_500) + `User::"b"].contains(principal) };`
-	if err := os.WriteFile(file, []byte(long), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := filepath.Join(written(t, tree{"a.cedar": "permit (principal, action, resource) when { [" +
+		repeat(`User::"a;((", User::"\"((", `, 50_000) + repeat("resource.hash.iffy, resource.has_a.b.xif, ", 3_500) +
+		`User::"b"].contains(principal) };`}), "a.cedar")
 	if s, err := Read(file); err != nil || s.Policies.Get(cedar.PolicyID(file+"#policy0")) == nil {
 		t.Errorf("a long list: %v", err)
 	}
@@ -68,17 +58,12 @@ func TestNestedPoliciesEnd(t *testing.T) {
 
 // TestNestedSchemasEnd: nor does a schema.
 func TestNestedSchemasEnd(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
+	_, err := Read(written(t, tree{
 		"a.cedar": "permit (principal, action, resource);",
 		"a.cedarschema": "entity User = {a: " + strings.Repeat("Set<", 200_000) + "Long" +
 			strings.Repeat(">", 200_000) + "};\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "a.cedarschema:1: more than 20000 brackets") {
+	}))
+	if err == nil || !strings.Contains(err.Error(), "a.cedarschema:1: more than 20000 brackets") {
 		t.Error(err)
 	}
 }
@@ -128,14 +113,7 @@ func TestSmallFilesThatMeanMuch(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			files := map[string]string{"a.cedar": c.policies}
-			if c.schema != "" {
-				files["a.cedarschema"] = c.schema
-			}
-			if c.links != "" {
-				files["linked"] = c.links
-			}
-			_, err := Read(written(t, files))
+			_, err := Read(written(t, tree{"a.cedar": c.policies, "a.cedarschema": c.schema, "linked": c.links}))
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%.300v, want %q", err, c.want)
 			}
@@ -143,8 +121,8 @@ func TestSmallFilesThatMeanMuch(t *testing.T) {
 	}
 	chain := "entity E0;" + many(1000, func(i int) string { return fmt.Sprintf("entity E%d in E%d;", i+1, i) }) +
 		"action x appliesTo {principal: E0, resource: E0};"
-	s := read(t, map[string]string{"a.cedar": all, "a.cedarschema": chain})
-	s.Policies = read(t, map[string]string{"a.cedar": `permit (principal in E0::"", action, resource);`}).Policies
+	s := read(t, tree{"a.cedar": all, "a.cedarschema": chain})
+	s.Policies = read(t, tree{"a.cedar": `permit (principal in E0::"", action, resource);`}).Policies
 	for name, err := range map[string]error{
 		"time":   s.validate(bundle.Limit{Within: time.Microsecond, Most: math.MaxUint64}),
 		"memory": s.validate(bundle.Limit{Within: time.Minute}),

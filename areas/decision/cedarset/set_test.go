@@ -2,6 +2,8 @@ package cedarset
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +11,9 @@ import (
 
 	"github.com/cedar-policy/cedar-go"
 	"github.com/google/go-cmp/cmp"
+
+	"tare/areas/decision/replica"
+	"tare/rigs/hosttest"
 )
 
 // The files of a shop, as people keep them.
@@ -46,8 +51,8 @@ permit (
 )
 
 // shop returns the files of the shop by name, with changes: a name and its text. An empty text leaves the file out.
-func shop(change ...string) map[string]string {
-	out := map[string]string{
+func shop(change ...string) tree {
+	out := tree{
 		"a.cedar": shopPolicies, "shop.cedarschema": shopSchema, "more/entities.json": shopEntities, "linked": shopLinks,
 		"README.md": "?principal", "other.json": "{",
 	}
@@ -57,7 +62,10 @@ func shop(change ...string) map[string]string {
 	return out
 }
 
-func written(t *testing.T, texts map[string]string) string {
+// A tree is texts by path; empty ones are left out.
+type tree = map[string]string
+
+func written(t *testing.T, texts tree) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range texts {
@@ -95,10 +103,7 @@ func asked(t *testing.T, s *Set, principal, action, resource string, context ced
 
 // TestRead: policies, entities with the types of the schema, and policies made of a template decide.
 func TestRead(t *testing.T) {
-	s, err := Read(written(t, shop()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := read(t, shop())
 	var names []string
 	for id := range s.Policies.All() {
 		names = append(names, s.Name(id))
@@ -134,7 +139,7 @@ func TestRead(t *testing.T) {
 
 // TestReadRefuses: what cannot be meant is named with its file, and where that is known with line and caret.
 func TestReadRefuses(t *testing.T) {
-	for want, files := range map[string]map[string]string{
+	for want, files := range map[string]tree{
 		"there is no .cedar file in":          shop("a.cedar", ""),
 		".b/more.cedar is hidden":             shop(".b/more.cedar", "permit (principal, action, resource);"),
 		"two schemas":                         shop("b.cedarschema.json", "{}"),
@@ -163,9 +168,7 @@ func TestReadRefuses(t *testing.T) {
 		"links of templates are": shop("linked", `{}`),
 		`"limits": `:             shop("more/entities.json", strings.Replace(shopEntities, "1.5", "much", 1)),
 	} {
-		dir := written(t, files)
-		_, err := Read(dir)
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Read(written(t, files)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -225,4 +228,215 @@ func TestAuthZEN(t *testing.T) {
 			t.Errorf("%s is %s", bad, got)
 		}
 	}
+}
+
+func TestMain(m *testing.M) { hosttest.Main(m) }
+
+// TestReplicate: a copy names the other copies where the original names what was copied, and nothing else differs.
+func TestReplicate(t *testing.T) {
+	const entities = `[
+  {"uid": {"type": "Shop::User", "id": "ann"}, "attrs": {"boss": {"type": "Shop::User", "id": "ann"}, "limits": [],
+    "home": {"at": "127.0.0.1"}}, "parents": []},
+  {"uid": {"type": "Shop::User", "id": "bob"}, "attrs": {"boss": {"type": "Shop::User", "id": "ann"}, "limits": ["1.5"],
+    "home": {"at": "127.0.0.1"}}, "tags": {"break": "1h"}, "parents": [{"type": "Shop::Team", "id": "sellers"}]},
+  {"uid": {"type": "Shop::Team", "id": "sellers"}, "attrs": {}, "parents": []}
+]`
+	copied := strings.ReplaceAll(strings.ReplaceAll(entities, `"ann"`, `"ann~2"`), `"bob"`, `"bob~2"`)
+	for name, c := range map[string]struct {
+		of   []string
+		want string
+	}{
+		"all":   {nil, strings.ReplaceAll(copied, `"sellers"`, `"sellers~2"`)},
+		"users": {[]string{"Shop::User"}, copied},
+	} {
+		set := read(t, shop("more/entities.json", entities))
+		was := len(set.Entities)
+		want := read(t, shop("more/entities.json", c.want)).Entities
+		maps.Copy(want, set.Entities)
+		if err := set.Replicate(&replica.Data{Of: c.of, Times: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, set.Entities, cmp.Comparer(cedar.Entity.Equal)); diff != "" || len(set.Entities) <= was {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
+
+// TestReplicateRefuses: what cannot be copied is said.
+func TestReplicateRefuses(t *testing.T) {
+	set := read(t, shop("more/entities.json", `[{"uid": {"type": "Shop::Good", "id": "cup"}, "attrs": {}, "parents": []},
+  {"uid": {"type": "Shop::Good", "id": "cup~2"}, "attrs": {}, "parents": []}]`))
+	for want, d := range map[string]replica.Data{
+		"of: Shop::User: there is no entity":   {Of: []string{"Shop::User"}, Times: 2},
+		"of: Shop::Action: there is no":        {Of: []string{"Shop::Action"}, Times: 2},
+		"2 entries 1000000 times are more":     {Times: 1_000_000},
+		`cup~2" is there, and a copy would be`: {Times: 2},
+	} {
+		if err := set.Replicate(&d); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func read(t *testing.T, files tree) *Set {
+	t.Helper()
+	set, err := Read(written(t, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// shopTest returns a test of the shop: bob sells the cup, whose boss may be another one.
+func shopTest(boss, rest string) string {
+	return fmt.Sprintf(`{"request": {"principal": "Shop::User::\"bob\"", "action": "Shop::Action::\"sell\"",
+		"resource": "Shop::Good::\"cup\"", "context": {"at": "2025-06-01"}}, "entities": [
+		{"uid": {"type": "Shop::User", "id": "bob"}, "attrs": {"boss": {"type": "Shop::User", "id": "%s"}},
+		 "parents": [{"type": "Shop::Team", "id": "sellers"}]}], %s}`, boss, rest)
+}
+
+// TestOwnTestsAreRun: a test passes as `cedar run-tests` has it, about its own entities with the types of the schema,
+// and what is wrong with one is said.
+func TestOwnTestsAreRun(t *testing.T) {
+	const bad = `{"decision": "deny", "entities": [], "request": {"principal": "User"}}`
+	tests := []string{
+		shopTest("ann", `"name": "sells", "decision": "allow", "reason": ["policy0"], "num_errors": 0`),
+		shopTest("cid", `"decision": "deny", "reason": []`),
+		shopTest("cid", `"decision": "allow"`),
+		shopTest("ann", `"decision": "allow", "reason": ["ann-lends"]`),
+		shopTest("ann", `"decision": "allow", "num_errors": 1`),
+		strings.Replace(shopTest("ann", `"decision": "deny"`), `"attrs": {"boss"`, `"attrs": {"chef"`, 1),
+		shopTest("ann", `"decision": "Allow"`),
+		strings.Replace(shopTest("ann", `"decision": "allow"`), `"2025-06-01"`, `"soon"`, 1),
+		strings.Replace(shopTest("ann", `"decision": "allow"`), `"attrs": {`, `"attrs": {"home": {"at": "here"}, `, 1),
+		bad,
+	}
+	s := read(t, shop("tests.json", "["+strings.Join(tests, ",\n")+"]", "list.json", `[{"request": {}}]`, "empty.json", "[]"))
+	var got []string
+	for _, one := range s.Tests {
+		deciders, err := s.Run(one)
+		got = append(got, fmt.Sprintf("%s: %d, %v", one.Name, len(deciders), err))
+	}
+	want := []string{
+		"sells: 1, <nil>",
+		"tests.json#2: 0, <nil>",
+		"tests.json#3: 0, the decision is deny",
+		"tests.json#4: 0, policy ann-lends does not decide",
+		"tests.json#5: 0, no error, and 1 expected",
+		"tests.json#6: 0, 1 error, and 0 expected: ",
+		`tests.json#7: 0, decision "Allow": want allow or deny`,
+		`tests.json#8: 0, context: "at": `,
+		`tests.json#9: 0, entity Shop::User::"bob": "home": `,
+		`tests.json#10: 0, "User" is no entity`,
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d tests: %q", len(got), got)
+	}
+	for i := range want {
+		if !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("%q, want %q", got[i], want[i])
+		}
+	}
+	many := "[" + strings.Repeat(bad+",", mostTests) + bad + "]"
+	if s = read(t, shop("tests.json", many)); len(s.Tests) != mostTests || !s.TestsCut {
+		t.Errorf("%d tests, cut %t", len(s.Tests), s.TestsCut)
+	}
+}
+
+// TestSchemaInBothForms: a schema may stand there as text and as JSON, which need not have the same order.
+func TestSchemaInBothForms(t *testing.T) {
+	text := `@doc("about") entity User in [Team, Club]; entity Team, Club; entity Good = { price: Long };
+		action sell, lend appliesTo { principal: [User, Club], resource: Good, context: {} };`
+	const inJSON = `{"": {"entityTypes": {"Good": {"shape": {"type": "Record", "attributes": {"price": {"type": "Long"}}}},
+		"Team": {"shape": {"type": "Record", "attributes": {}}}, "Club": {},
+		"User": {"memberOfTypes": ["Club", "Team"]}}, "actions": {
+		"lend": {"appliesTo": {"principalTypes": ["Club", "User"], "resourceTypes": ["Good"]}},
+		"sell": {"appliesTo": {"principalTypes": ["User", "Club"], "resourceTypes": ["Good"],
+			"context": {"type": "Record", "attributes": {}}}}}}}`
+	for name, c := range map[string]struct {
+		json string
+		same bool
+	}{
+		"the same":          {inJSON, true},
+		"another attribute": {strings.Replace(inJSON, `"Long"`, `"String"`, 1), false},
+		"an optional one":   {strings.Replace(inJSON, `"type": "Long"`, `"type": "Long", "required": false`, 1), false},
+		"another parent":    {strings.Replace(inJSON, `["Club", "Team"]`, `["Team"]`, 1), false},
+		"another principal": {strings.Replace(inJSON, `["User", "Club"]`, `["User"]`, 1), false},
+	} {
+		_, err := Read(written(t, tree{
+			"a.cedar": "permit (principal, action, resource);", "a.cedarschema": text, "a.cedarschema.json": c.json,
+		}))
+		if (err == nil) != c.same || err != nil && !strings.Contains(err.Error(), "two schemas, and not the same in both") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTemplatesInFilesOfTheirOwn: a template that stands alone has its file's name, too, and one without a link is
+// named.
+func TestTemplatesInFilesOfTheirOwn(t *testing.T) {
+	const text = "permit (principal == ?principal, action, resource);"
+	link := func(template string) string {
+		return `[{"template_id": "` + template + `", "link_id": "x", "args": {"?principal": "U::\"ann\""}}]`
+	}
+	for template, c := range map[string]struct {
+		files    tree
+		unlinked []string
+		want     string
+	}{
+		"policy0, which one?": {tree{"a.cedar": text, "b.cedar": text}, nil, `no template "policy0"; there are a, b`},
+		"a.template":          {tree{"a.template.cedar": text, "b.cedar": text}, []string{"b"}, ""},
+		"policy0":             {tree{"a.cedar": text}, nil, ""},
+		"policy1":             {tree{"a.cedar": text, "b.cedar": text + text}, []string{"a", "policy0"}, ""},
+		"policy00":            {tree{"a.cedar": text, "b.cedar": text}, nil, `no template "policy00"; there are a, b`},
+		"a":                   {tree{"a.cedar": text, "x/a.cedar": text}, nil, `a template "a" in`},
+	} {
+		c.files["cedartemplatelinks.json"] = link(strings.TrimSuffix(template, ", which one?"))
+		s, err := Read(written(t, c.files))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", template, err, c.want)
+		}
+		if err != nil {
+			continue
+		}
+		if d := cmp.Diff(c.unlinked, s.Unlinked); d != "" {
+			t.Errorf("%s: without a link (-want +got):\n%s", template, d)
+		}
+	}
+}
+
+// TestPoliciesInJSON: policies that are not taken are never silently absent.
+func TestPoliciesInJSON(t *testing.T) {
+	if d := cmp.Diff([]string{"more/b.cedar.json"}, read(t, shop("more/b.cedar.json", "{}")).Untaken); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	const want = ": b.cedar.json: policies in Cedar's JSON are not taken"
+	_, err := Read(written(t, tree{"b.cedar.json": "{}"}))
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+// FuzzTests: any file is a list of tests, each of which passes or fails, or none.
+func FuzzTests(f *testing.F) {
+	f.Add("[" + shopTest("ann", `"decision": "allow", "reason": ["policy0"]`) + "]")
+	f.Add(`[{"request": {}, "decision": "deny"}]`)
+	f.Add(`[{"request": {"principal": {"type": "A", "id": ""}}, "decision": 1, "entities": "file"}]`)
+	of := found{
+		policies: []file{{path: "a.cedar", text: []byte(shopPolicies)}},
+		schemas:  []file{{path: "a.cedarschema", text: []byte(shopSchema)}},
+	}
+	s, err := of.read()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s.Tests = nil
+		s.readTests(file{path: "tests.json", text: []byte(text)})
+		for _, one := range s.Tests {
+			if deciders, err := s.Run(one); err != nil && deciders != nil {
+				t.Errorf("a test of %q fails and has deciders", text)
+			}
+		}
+	})
 }

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"tare/areas/decision/replica"
+	"tare/rigs/hosttest"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -118,33 +121,29 @@ func TestWrongStores(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	model := "model_file: m.fga\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":              {"", "a.fga.yaml is empty"},
-		"no YAML":            {"a: [", "a.fga.yaml:"},
-		"a list":             {"- a\n", "a.fga.yaml:1:1: want a store: a mapping of name"},
-		"two documents":      {model + "---\n" + model, "want one document"},
-		"no model":           {"name: x\n", "a.fga.yaml:1:1: it has no model"},
-		"two models":         {model + "model: x\n", "exclude each other"},
-		"a field":            {model + "tuple: []\n", `:2:1: a store has no field "tuple"`},
-		"a file elsewhere":   {"model_file: ../m.fga\n", ":1:13: model_file: ../m.fga is not in the folder"},
-		"a file of the host": {model + "tuple_file: /etc/passwd\n", "/etc/passwd is not in the folder"},
-		"a link of the host": {model + "tuple_file: link.yaml\n", "link.yaml"},
-		"no such file":       {"model_file: n.fga\n", "there is no "},
-		"tuples as text":     {model + "tuples: x\n", ":2:9: want a list of relationships"},
-		"no relation":        {model + "tuples:\n  - {user: a, object: b}\n", ":3:5: a relationship without relation"},
-		"no user":            {model + "tests: [{check: [{object: a, assertions: {b: true}}]}]\n", ":2:18: want user or"},
-		"nothing asserted":   {model + "tests: [{check: [{user: u, object: a}]}]\n", "want assertions"},
-		"asserted as text":   {model + "tests: [{check: [{user: u, object: a, assertions: {b: x}}]}]\n", "want assertions"},
-		"no list's user":     {model + "tests: [{list_objects: [{type: d, assertions: {}}]}]\n", ":2:25: want user"},
-		"no list's type":     {model + "tests: [{list_objects: [{user: u:a, assertions: {}}]}]\n", "want type"},
-		"no list's object":   {model + "tests: [{list_users: [{object: d, assertions: {}}]}]\n", ":2:32: want an object"},
-		"no filter":          {model + "tests: [{list_users: [{object: d:a, assertions: {}}]}]\n", "want user_filter"},
-		"no list":            {model + "tests: [{list_objects: [{user: u:a, type: d}]}]\n", "each with its list"},
-		"a list as text": {
-			model + "tests: [{list_objects: [{user: u:a, type: d, assertions: {r: x}}]}]\n", "a list of objects",
-		},
-		"asserted twice": {
-			model + "tests: [{check: [{user: u, object: a, assertions: {b: true, b: true}}]}]\n", "each once",
-		},
+		"empty":               {"", "a.fga.yaml is empty"},
+		"no YAML":             {"a: [", "a.fga.yaml:"},
+		"a list":              {"- a\n", "a.fga.yaml:1:1: want a store: a mapping of name"},
+		"two documents":       {model + "---\n" + model, "want one document"},
+		"no model":            {"name: x\n", "a.fga.yaml:1:1: it has no model"},
+		"two models":          {model + "model: x\n", "exclude each other"},
+		"a field":             {model + "tuple: []\n", `:2:1: a store has no field "tuple"`},
+		"a file elsewhere":    {"model_file: ../m.fga\n", ":1:13: model_file: ../m.fga is not in the folder"},
+		"a file of the host":  {model + "tuple_file: /etc/passwd\n", "/etc/passwd is not in the folder"},
+		"a link of the host":  {model + "tuple_file: link.yaml\n", "link.yaml"},
+		"no such file":        {"model_file: n.fga\n", "there is no "},
+		"tuples as text":      {model + "tuples: x\n", ":2:9: want a list of relationships"},
+		"no relation":         {model + "tuples:\n  - {user: a, object: b}\n", ":3:5: a relationship without relation"},
+		"no user":             {model + "tests: [{check: [{object: a, assertions: {b: true}}]}]\n", ":2:18: want user or"},
+		"nothing asserted":    {model + "tests: [{check: [{user: u, object: a}]}]\n", "want assertions"},
+		"asserted as text":    {model + "tests: [{check: [{user: u, object: a, assertions: {b: x}}]}]\n", "want assertions"},
+		"no list's user":      {model + "tests: [{list_objects: [{type: d, assertions: {}}]}]\n", ":2:25: want user"},
+		"no list's type":      {model + "tests: [{list_objects: [{user: u:a, assertions: {}}]}]\n", "want type"},
+		"no list's object":    {model + "tests: [{list_users: [{object: d, assertions: {}}]}]\n", ":2:32: want an object"},
+		"no filter":           {model + "tests: [{list_users: [{object: d:a, assertions: {}}]}]\n", "want user_filter"},
+		"no list":             {model + "tests: [{list_objects: [{user: u:a, type: d}]}]\n", "each with its list"},
+		"a list as text":      {model + "tests: [{list_objects: [{user: u:a, type: d, assertions: {r: x}}]}]\n", "a list of"},
+		"asserted twice":      {model + "tests: [{check: [{user: u, object: a, assertions: {b: true, b: true}}]}]\n", "once"},
 		"a file twice":        {model + "tuple_files: [good.csv, ./good.csv]\n", "name ./good.csv twice"},
 		"nested":              {model + "tuples: " + deep + "\n", "depth"},
 		"aliases":             {model + "name: &a x\ntuples: [{user: *a, relation: r, object: o}]\n", "aliases are not"},
@@ -244,4 +243,54 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%q: %v", store, err)
 		}
 	})
+}
+
+func TestMain(m *testing.M) { hosttest.Main(m) }
+
+// TestReplicate: copies are of what names an entity of the types that grow; everybody has none.
+func TestReplicate(t *testing.T) {
+	const until = `"condition":{"context":{"n":"ann"},"name":"until"}`
+	key := func(user, object, more string) string {
+		return `{"user":"` + user + `","relation":"reader","object":"` + object + `"` + more + `}`
+	}
+	store := &Store{Tuples: []Tuple{
+		{Key: json.RawMessage(key("user:ann", "doc:a:b", ","+until))},
+		{Key: json.RawMessage(key("user:*", "doc:c", ""))},
+		{Key: json.RawMessage(key("group:g#member", "folder:f", ""))},
+	}}
+	for name, c := range map[string]struct {
+		of   []string
+		want []string
+	}{
+		"all": {nil, []string{
+			key("user:ann~2", "doc:a:b~2", ","+until), key("user:*", "doc:c~2", ""), key("group:g~2#member", "folder:f~2", ""),
+		}},
+		"users": {[]string{"user"}, []string{key("user:ann~2", "doc:a:b", ","+until)}},
+		"groups, docs": {[]string{"group", "doc"}, []string{
+			key("user:ann", "doc:a:b~2", ","+until), key("user:*", "doc:c~2", ""), key("group:g~2#member", "folder:f", ""),
+		}},
+	} {
+		grown, err := store.Replicate(&replica.Data{Of: c.of, Times: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(store.Tuples, grown.Tuples[:3]); diff != "" {
+			t.Errorf("%s: the originals, -want +got:\n%s", name, diff)
+		}
+		var got []string
+		for _, one := range grown.Tuples[3:] {
+			got = append(got, string(one.Key))
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+	for want, d := range map[string]replica.Data{
+		"of: team: no relationship":        {Of: []string{"team"}, Times: 2},
+		"3 entries 1000000 times are more": {Times: 1_000_000},
+	} {
+		if _, err := store.Replicate(&d); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tare/rigs/hosttest"
 )
 
 // in gives the files of a bundle in the order of their names.
@@ -34,16 +36,9 @@ func office() map[string]string {
 // TestGrow: a copy is of the entries alone, calls each by a name of its own wherever it is named, and leaves the rest.
 func TestGrow(t *testing.T) {
 	d := &Data{Of: []string{"people", "rbac/roles[].of/id", "rbac/admins[]"}, Times: 3}
-	all, err := d.ReadDocuments(in(office()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all, files := grown(t, d, office())
 	if n := all.Entries(); n != 4 {
 		t.Errorf("%d entries, want 4", n)
-	}
-	files, err := all.Grow(d.Times)
-	if err != nil {
-		t.Fatal(err)
 	}
 	want := map[string]string{
 		"data.json": `{"on": true, "people": {
@@ -63,6 +58,19 @@ func TestGrow(t *testing.T) {
 	}
 }
 
+func grown(t *testing.T, d *Data, of map[string]string) (*Documents, map[string][]byte) {
+	t.Helper()
+	all, err := d.ReadDocuments(in(of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := all.Grow(d.Times)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, files
+}
+
 func decoded(t *testing.T, text string) (out any) {
 	t.Helper()
 	to := json.NewDecoder(strings.NewReader(text))
@@ -76,14 +84,7 @@ func decoded(t *testing.T, text string) (out any) {
 // TestEmptyCollections stay empty beside one that grows.
 func TestEmptyCollections(t *testing.T) {
 	d := &Data{Of: []string{"people", "none", "list[]"}, Times: 2}
-	all, err := d.ReadDocuments(in(map[string]string{"data.json": `{"people": {"ann": 1}, "none": {}, "list": []}`}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := all.Grow(d.Times)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, files := grown(t, d, map[string]string{"data.json": `{"people": {"ann": 1}, "none": {}, "list": []}`})
 	want := `{"people": {"ann": 1, "ann~2": 1}, "none": {}, "list": []}`
 	if diff := cmp.Diff(decoded(t, want), decoded(t, string(files["data.json"]))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -93,42 +94,36 @@ func TestEmptyCollections(t *testing.T) {
 // TestWhatCannotGrow: each is said, with its place.
 func TestWhatCannotGrow(t *testing.T) {
 	for want, c := range map[string]struct {
-		of     []string
-		change map[string]string
-		times  int
+		of, file, text string // a file that is another, or one more
+		times          int
 	}{
 		"of: say what grows":                     {},
-		"of: x: the bundle's data have no such":  {of: []string{"x"}},
-		"of: on: it is neither a map nor a list": {of: []string{"on"}},
-		"of: people[]: it is a map":              {of: []string{"people[]"}},
-		"of: rbac/roles: it is a list":           {of: []string{"rbac/roles"}},
-		"of: rbac/roles[].is: its entry 0 has":   {of: []string{"rbac/roles[].is"}},
-		"of: rbac/roles[]is: want a place":       {of: []string{"rbac/roles[]is"}},
-		"of: rbac/roles[].: want a place":        {of: []string{"rbac/roles[]."}},
-		"of: []: want a place":                   {of: []string{"[]"}},
-		"of: people/ann: it stands in people":    {of: []string{"people", "people/ann"}},
-		"of: people: it stands in people/ann":    {of: []string{"people/ann", "people"}},
-		"data.json: unexpected":                  {of: []string{"people"}, change: map[string]string{"data.json": "{"}},
-		"the bundle is signed": {
-			of: []string{"people"}, change: map[string]string{".signatures.json": "{}"},
-		},
-		"there is nothing that could grow": {of: []string{"none"}, change: map[string]string{"data.json": `{"none": {}}`}},
-		"2 entries 500001 times are more":  {of: []string{"people"}, times: 500_001},
-		"more than 4 MiB: write it as data.json": {
-			of: []string{"people"}, change: map[string]string{"data.yml": strings.Repeat("#", MostYAML+1)},
-		},
-		"it would be more than 4 MiB of YAML": {of: []string{"rbac/admins[]"}, times: 1_000_000},
-		"ann~2 is there, and a copy": {
-			of: []string{"people"}, change: map[string]string{"data.json": `{"people": {"ann": 1, "ann~2": 2}}`},
-		},
+		"of: x: the bundle's data have no such":  {of: "x"},
+		"of: on: it is neither a map nor a list": {of: "on"},
+		"of: people[]: it is a map":              {of: "people[]"},
+		"of: rbac/roles: it is a list":           {of: "rbac/roles"},
+		"of: rbac/roles[].is: its entry 0 has":   {of: "rbac/roles[].is"},
+		"of: rbac/roles[]is: want a place":       {of: "rbac/roles[]is"},
+		"of: rbac/roles[].: want a place":        {of: "rbac/roles[]."},
+		"of: []: want a place":                   {of: "[]"},
+		"of: people/ann: it stands in people":    {of: "people people/ann"},
+		"of: people: it stands in people/ann":    {of: "people/ann people"},
+		"data.json: unexpected":                  {of: "people", file: "data.json", text: "{"},
+		"the bundle is signed":                   {of: "people", file: ".signatures.json", text: "{}"},
+		"there is nothing that could grow":       {of: "none", file: "data.json", text: `{"none": {}}`},
+		"2 entries 500001 times are more":        {of: "people", times: 500_001},
+		"more than 4 MiB: write it as data.json": {of: "people", file: "data.yml", text: strings.Repeat("#", MostYAML+1)},
+		"it would be more than 4 MiB of YAML":    {of: "rbac/admins[]", times: 1_000_000},
+		"ann~2 is there, and a copy":             {of: "people", file: "data.json", text: `{"people": {"ann": 1, "ann~2": 2}}`},
 		"1048586 bytes of data 1000 times are more than 256 MiB": {
-			of: []string{"people"}, times: 1000,
-			change: map[string]string{"data.json": `{"people": {"ann": "` + strings.Repeat("x", 1<<20) + `"}}`},
+			of: "people", file: "data.json", text: `{"people": {"ann": "` + strings.Repeat("x", 1<<20) + `"}}`, times: 1000,
 		},
 	} {
 		files := office()
-		maps.Copy(files, c.change)
-		d := &Data{Of: c.of, Times: max(2, c.times)}
+		if c.file != "" {
+			files[c.file] = c.text
+		}
+		d := &Data{Of: strings.Fields(c.of), Times: max(2, c.times)}
 		all, err := d.ReadDocuments(in(files))
 		if err == nil {
 			_, err = all.Grow(d.Times)
@@ -198,3 +193,5 @@ func TestAliases(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { hosttest.Main(m) }
