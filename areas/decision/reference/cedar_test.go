@@ -1,12 +1,13 @@
 package reference
 
 import (
-	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,11 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cedar-policy/cedar-go"
 	"github.com/google/go-cmp/cmp"
 
+	"tare/areas/decision/cedarset"
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
 	"tare/internal/clock"
+	"tare/rigs/hosttest"
+	"tare/rigs/memtest"
 )
 
 // A cedarServer is a running Cedar server with n policies of the model.
@@ -29,56 +34,32 @@ type cedarServer struct {
 
 func startCedar(t *testing.T, cfg engine.Config, n int) cedarServer {
 	t.Helper()
-	if cfg.File == "" {
-		cfg.File = filepath.Join(t.TempDir(), "policies.cedar")
-		if err := os.WriteFile(cfg.File, (model.Set{N: n}).Cedar(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cfg.Addr, cfg.N = "127.0.0.1:0", n
-	ctx, cancel := context.WithCancel(context.Background())
-	readies, ended := make(chan engine.Ready, 1), make(chan error, 1)
-	go func() {
-		ended <- RunCedar(ctx, cfg, func(r engine.Ready) error { readies <- r; return nil })
-	}()
-	select {
-	case err := <-ended:
-		cancel()
+	cfg.N, cfg.File = n, filepath.Join(t.TempDir(), "policies.cedar")
+	if err := os.WriteFile(cfg.File, (model.Set{N: n}).Cedar(), 0o600); err != nil {
 		t.Fatal(err)
-		return cedarServer{}
-	case r := <-readies:
-		t.Cleanup(func() {
-			cancel()
-			if err := <-ended; !errors.Is(err, context.Canceled) {
-				t.Errorf("ended with %v", err)
-			}
-		})
-		return cedarServer{ready: r, url: "http://" + r.Addr}
 	}
+	ready, _ := running(t, cfg, RunCedar)
+	return cedarServer{ready: ready, url: "http://" + ready.Addr}
 }
 
 func (s cedarServer) post(t *testing.T, path, body string) (int, string, http.Header) {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, s.url+path, strings.NewReader(body))
+	return s.do(t, http.MethodPost, path, body)
+}
+
+func (s cedarServer) get(t *testing.T, path string) (int, string, http.Header) {
+	t.Helper()
+	return s.do(t, http.MethodGet, path, "")
+}
+
+func (s cedarServer) do(t *testing.T, method, path, body string) (int, string, http.Header) {
+	t.Helper()
+	req, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Request-ID", "the-one")
-	return do(t, req)
-}
-
-func (s cedarServer) get(t *testing.T, path string) (int, string, http.Header) {
-	t.Helper()
-	req, err := http.NewRequest(http.MethodGet, s.url+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return do(t, req)
-}
-
-func do(t *testing.T, req *http.Request) (int, string, http.Header) {
-	t.Helper()
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -98,8 +79,7 @@ func authzenOf(t *testing.T, q model.Question) string {
 		return map[string]any{"type": e.Type, "id": e.ID, "properties": e.Properties}
 	}
 	b, err := json.Marshal(map[string]any{
-		"subject": entity(q.Subject), "resource": entity(q.Resource),
-		"action": map[string]any{"name": q.Action},
+		"subject": entity(q.Subject), "resource": entity(q.Resource), "action": map[string]any{"name": q.Action},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -183,6 +163,7 @@ func TestCedarBatch(t *testing.T) {
 func TestCedarRefuses(t *testing.T) {
 	s := startCedar(t, engine.Config{}, 1)
 	const subject, action, resource = `"subject":{"type":"User","id":"a"}`, `"action":{"name":"read"}`, `"resource":{"type":"Doc","id":"doc0"}`
+	const good = "{" + subject + "," + action + "," + resource
 	for name, c := range map[string]struct {
 		body   string
 		status int
@@ -192,17 +173,17 @@ func TestCedarRefuses(t *testing.T) {
 		"null":          {"null", 400, "no JSON object"},
 		"a list":        {"[]", 400, "no JSON object"},
 		"half":          {`{"subject":`, 400, "no JSON object"},
-		"two":           {"{" + subject + "," + action + "," + resource + "} {}", 400, "more than one"},
+		"two":           {good + "} {}", 400, "more than one"},
 		"no subject":    {"{" + action + "," + resource + "}", 400, "subject: type and id"},
 		"no type":       {`{"subject":{"id":"a"},` + action + "," + resource + "}", 400, "subject: type and id"},
 		"no action":     {"{" + subject + "," + resource + "}", 400, "action: name"},
 		"no resource":   {"{" + subject + "," + action + "}", 400, "resource: type and id"},
 		"odd type":      {`{"subject":"alice",` + action + "," + resource + "}", 400, "no JSON object"},
-		"odd context":   {"{" + subject + "," + action + "," + resource + `,"context":7}`, 400, "context: not a JSON object"},
-		"fraction":      {"{" + subject + "," + action + "," + resource + `,"context":{"a":1.5}}`, 400, `context: "a": 1.5 is no whole number`},
-		"deep":          {"{" + subject + "," + action + "," + resource + `,"context":{"a":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + "}}", 400, "nested deeper"},
-		"deep objects":  {"{" + subject + "," + action + "," + resource + `,"context":` + strings.Repeat(`{"a":`, 99) + "1" + strings.Repeat("}", 99) + "}", 400, "nested deeper"},
-		"null in a set": {"{" + subject + "," + action + "," + resource + `,"context":{"a":[null]}}`, 400, "null in a set"},
+		"odd context":   {good + `,"context":7}`, 400, "context: not a JSON object"},
+		"fraction":      {good + `,"context":{"a":1.5}}`, 400, `context: "a": 1.5 is no whole number`},
+		"deep":          {good + `,"context":{"a":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + "}}", 400, "nested deeper"},
+		"deep objects":  {good + `,"context":` + strings.Repeat(`{"a":`, 99) + "1" + strings.Repeat("}", 99) + "}", 400, "nested deeper"},
+		"null in a set": {good + `,"context":{"a":[null]}}`, 400, "null in a set"},
 		"large":         {`{"a":"` + strings.Repeat("x", maxBody) + `"}`, 413, "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,27 +234,14 @@ func TestCedarPlantedAnswers(t *testing.T) {
 	}
 }
 
-func emptyPolicies(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "empty.cedar")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 func TestCedarRefusesItsConfig(t *testing.T) {
-	dir := t.TempDir()
-	broken, empty := filepath.Join(dir, "broken.cedar"), emptyPolicies(t)
-	if err := os.WriteFile(broken, []byte("permit(principal, action, resource) when {"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dir := cedarFiles(t, map[string]string{"broken.cedar": "permit(principal, action, resource) when", "empty.cedar": ""})
 	for says, cfg := range map[string]engine.Config{
-		"planted answer":   {Addr: "127.0.0.1:0", File: broken, Answer: "maybe"},
-		"no such file":     {Addr: "127.0.0.1:0", File: filepath.Join(dir, "none")},
-		"broken.cedar":     {Addr: "127.0.0.1:0", File: broken},
-		"cedar: listen":    {Addr: "192.0.2.1:1", File: empty},
-		"cedar: not today": {Addr: "127.0.0.1:0", File: empty},
+		"planted answer":   {Addr: "127.0.0.1:0", File: dir + "/broken.cedar", Answer: "maybe"},
+		"no such file":     {Addr: "127.0.0.1:0", File: dir + "/none"},
+		"broken.cedar":     {Addr: "127.0.0.1:0", File: dir + "/broken.cedar"},
+		"cedar: listen":    {Addr: "192.0.2.1:1", File: dir + "/empty.cedar"},
+		"cedar: not today": {Addr: "127.0.0.1:0", File: dir + "/empty.cedar"},
 	} {
 		err := RunCedar(t.Context(), cfg, func(engine.Ready) error { return errors.New("cedar: not today") })
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -285,7 +253,7 @@ func TestCedarRefusesItsConfig(t *testing.T) {
 // TestCedarIsReadyAfterItsDelay on a fake clock.
 func TestCedarIsReadyAfterItsDelay(t *testing.T) {
 	c := clock.NewFake(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	d, err := newCedar(c, engine.Config{File: emptyPolicies(t), Delay: 2})
+	d, err := newCedar(c, engine.Config{File: cedarFiles(t, map[string]string{"empty.cedar": ""}), Delay: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,5 +320,221 @@ func TestCedarReportsItsAddress(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestMain(m *testing.M) { hosttest.Main(m) }
+
+// FuzzCedarRequest: the answer to any request is a decision or an error with a text, never a panic; a permitted request
+// names the one subject, action and resource of the policy.
+func FuzzCedarRequest(f *testing.F) {
+	for _, seed := range []string{
+		`{"subject":{"type":"User","id":"alice","properties":{"role":"r"}},"action":{"name":"read"},"resource":{"type":"Doc","id":"d"}}`,
+		`{"subject":{"type":"User","id":"alice","properties":{"role":["r",1]}},"action":{"name":"read","properties":{"a":1}},"resource":{"type":"Doc","id":"d"},"context":{"a":{"b":[1,true,"x"]}}}`,
+		`{"subject":{"type":"U","id":"a"},"evaluations":[{"action":{"name":"read"}},{}],"options":{"evaluations_semantic":"deny_on_first_deny"}}`,
+		`{"subject":{"type":"User","id":"alice","properties":{"boss":{"__entity":{"type":"User","id":"bob"}}}},"action":{"name":"X::Action::\"read\""},"resource":{"type":"Doc","id":"d"},"context":{"at":{"__extn":{"fn":"datetime","arg":"2026-01-01"}}}}`,
+		`{"evaluations":[]}`, `{"subject":{"type":"a::b\"","id":"\u0000"}}`, `null`, `[1e99]`, "\xff", "",
+	} {
+		f.Add(seed, false)
+		f.Add(seed, true)
+	}
+	const policy = `permit(principal in Role::"r", action == Action::"read", resource == Doc::"d") when { principal has role };`
+	plain := cedarOf(f, map[string]string{"p.cedar": policy})
+	// With a schema and entities, too, each request is answered or refused.
+	typed := cedarOf(f, map[string]string{
+		"p.cedar": policy,
+		"s.cedarschema": `entity Role; entity Doc { at?: datetime, from?: Set<ipaddr> };
+			entity User in [Role] { role?: String, boss?: User };
+			action read appliesTo { principal: User, resource: Doc, context: { at?: datetime, a?: { b?: decimal } } };`,
+		"entities.json": `[{"uid": {"type": "User", "id": "alice"}, "attrs": {}, "parents": []}]`,
+	})
+	f.Fuzz(func(t *testing.T, body string, batch bool) {
+		if w := newRecorder(t, typed, http.MethodPost, evaluationPath, body); w.Code != http.StatusOK &&
+			w.Code != http.StatusBadRequest {
+			t.Errorf("with a schema: status %d: %s", w.Code, w.Body)
+		}
+		defer memtest.Bound(t, len(body))()
+		path := evaluationPath
+		if batch {
+			path = evaluationsPath
+		}
+		w := newRecorder(t, plain, http.MethodPost, path, body)
+		switch w.Code {
+		case http.StatusOK:
+			checkAnswer(t, w.Body.Bytes(), body)
+		case http.StatusBadRequest:
+			if w.Body.Len() < 3 {
+				t.Errorf("status 400 without a word about %q", body)
+			}
+		default:
+			t.Errorf("status %d: %s", w.Code, w.Body)
+		}
+	})
+}
+
+// cedarFiles writes files into a new folder.
+func cedarFiles(t testing.TB, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// cedarOf is a decision point with these files.
+func cedarOf(f *testing.F, files map[string]string) http.Handler {
+	f.Helper()
+	d, err := newCedar(clock.System{}, engine.Config{File: cedarFiles(f, files)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return d.handler()
+}
+
+func checkAnswer(t *testing.T, answer []byte, body string) {
+	t.Helper()
+	var out struct {
+		Decision    *bool
+		Evaluations []struct{ Decision *bool }
+	}
+	if err := json.Unmarshal(answer, &out); err != nil {
+		t.Fatalf("answer %s: %v", answer, err)
+	}
+	if out.Decision == nil && len(out.Evaluations) == 0 {
+		t.Fatalf("%s holds no decision", answer)
+	}
+	if out.Decision == nil || !*out.Decision {
+		return
+	}
+	var asked struct {
+		Subject  struct{ Properties map[string]any }
+		Action   struct{ Name string }
+		Resource struct{ Type, ID string }
+	}
+	if err := json.Unmarshal([]byte(body), &asked); err != nil {
+		t.Fatalf("permitted though %v: %q", err, body)
+	}
+	if cedarset.Action(asked.Action.Name) != cedar.NewEntityUID("Action", "read") ||
+		asked.Resource.Type != "Doc" || asked.Resource.ID != "d" ||
+		asked.Subject.Properties["role"] == nil {
+		t.Errorf("permitted: %q", body)
+	}
+}
+
+// TestEnforcerHandsOnTheQuestionOnly: a decision point that knows tare by a certificate would take every other user who
+// connects to the enforcement point for tare.
+func TestEnforcerHandsOnTheQuestionOnly(t *testing.T) {
+	pair, err := engine.NewPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := pair.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	point := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(r.Method + " " + r.RequestURI))
+	}))
+	point.TLS = &tls.Config{
+		Certificates: known.Certificates, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: known.RootCAs,
+	}
+	point.StartTLS()
+	defer point.Close()
+	enforcer, _ := running(t, engine.Config{
+		Upstream: point.Listener.Addr().String(), Pair: pair, Path: "/v1/data/a/b", Within: 60,
+	}, RunEnforcer)
+	for _, c := range []struct {
+		method, path string
+		status       int
+	}{
+		{http.MethodPost, "/v1/data/a/b", http.StatusOK},
+		{http.MethodGet, "/v1/data/a/b", http.StatusForbidden},
+		{http.MethodPost, "/v1/data/a/b?explain=full", http.StatusForbidden},
+		{http.MethodPost, "/v1/data/a%2Fb", http.StatusForbidden},
+		{http.MethodPost, "/v1/data/", http.StatusForbidden},
+		{http.MethodPost, "/v1/query", http.StatusForbidden},
+		{http.MethodGet, "/v1/policies", http.StatusForbidden},
+		{http.MethodGet, "/metrics", http.StatusForbidden},
+	} {
+		status, said, _ := cedarServer{url: "http://" + enforcer.Addr}.do(t, c.method, c.path, "{}")
+		if isHandedOn := said == c.method+" "+c.path; status != c.status || isHandedOn != (c.status == http.StatusOK) {
+			t.Errorf("%s %s: got status %d, %s; want %d", c.method, c.path, status, said, c.status)
+		}
+	}
+}
+
+func newRecorder(t *testing.T, h http.Handler, method, path, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+	return w
+}
+
+// anonymousMemory returns the memory of this process that no file backs, in bytes: RssAnon of proc_pid_status(5).
+func anonymousMemory(t *testing.T) int64 {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "RssAnon:" {
+			kib, err := strconv.ParseInt(f[1], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	t.Fatal("no RssAnon")
+	return 0
+}
+
+// TestLeakGrowsAtItsRate: over each of ten hours of a fake clock the process grows by the leak of that hour, also
+// across the end of a chunk. The test itself allocates far less.
+func TestLeakGrowsAtItsRate(t *testing.T) {
+	const perSec, hour = 4096, 3600 // 14 MiB an hour
+	c := clock.NewFake(time.Unix(0, 0))
+	l := &leak{clock: c, began: c.Now(), perSec: perSec, cancel: func() {}}
+	before := anonymousMemory(t)
+	for i := int64(1); i <= 10; i++ {
+		c.Advance(hour * time.Second)
+		if err := l.grow(); err != nil {
+			t.Fatal(err)
+		}
+		want := i * perSec * hour
+		if l.touched != want {
+			t.Errorf("after %d h %d bytes are kept, want %d", i, l.touched, want)
+		}
+		if got := anonymousMemory(t) - before; got < want-(4<<20) || got > want+(8<<20) {
+			t.Errorf("after %d h the process has grown by %d bytes, want %d", i, got, want)
+		}
+	}
+	if len(l.kept) != 3 {
+		t.Errorf("%d chunks of 64 MiB for 141 MiB", len(l.kept))
+	}
+	if err := l.stop(); err != nil {
+		t.Error(err)
+	}
+	if got := anonymousMemory(t) - before; got > 16<<20 {
+		t.Errorf("after the end %d bytes are left", got)
+	}
+}
+
+// TestLeakRuns: the goroutine keeps up with the machine's clock and stops when told to.
+func TestLeakRuns(t *testing.T) {
+	l := startLeak(clock.System{}, 100<<20)
+	before, deadline := anonymousMemory(t), time.Now().Add(30*time.Second)
+	for anonymousMemory(t)-before < 20<<20 {
+		if time.Now().After(deadline) {
+			t.Fatal("the process does not grow")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err := l.stop(); err != nil {
+		t.Error(err)
 	}
 }
