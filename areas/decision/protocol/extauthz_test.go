@@ -3,16 +3,11 @@ package protocol
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
 	"io"
 	"math"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -38,23 +33,35 @@ import (
 	"tare/rigs/hosttest"
 )
 
+type answering func(stream grpc.ServerStream, request []byte) ([]byte, error)
+
 // An authzServer answers Check as the test says.
 type authzServer struct {
-	answer   func(stream grpc.ServerStream, request []byte) ([]byte, error)
+	answer   answering
 	server   *grpc.Server
 	listener net.Listener
 	session  *Session
 }
 
 // startAuthz serves until the test ends. It is a real gRPC server, with a handler for whatever method comes.
-func startAuthz(t *testing.T, tlsConfig *tls.Config, answer func(stream grpc.ServerStream, request []byte) ([]byte,
-	error),
-) *authzServer {
+func startAuthz(t *testing.T, tlsConfig *tls.Config, answer answering) *authzServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	a := serveAuthz(t, l, tlsConfig, answer)
+	a.session = &Session{Addr: l.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp:9191"}
+	t.Cleanup(func() {
+		if err := a.session.Close(); err != nil {
+			t.Errorf("close the session: %v", err)
+		}
+	})
+	return a
+}
+
+func serveAuthz(t *testing.T, l net.Listener, tlsConfig *tls.Config, answer answering) *authzServer {
+	t.Helper()
 	a := &authzServer{answer: answer, listener: l}
 	options := []grpc.ServerOption{grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(a.handle)}
 	if tlsConfig != nil {
@@ -63,14 +70,10 @@ func startAuthz(t *testing.T, tlsConfig *tls.Config, answer func(stream grpc.Ser
 	a.server = grpc.NewServer(options...)
 	done := make(chan error, 1)
 	go func() { done <- a.server.Serve(l) }()
-	a.session = &Session{Addr: l.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp:9191"}
 	t.Cleanup(func() {
 		a.server.Stop()
 		if err := <-done; err != nil {
 			t.Errorf("serve: %v", err)
-		}
-		if err := a.session.Close(); err != nil {
-			t.Errorf("close the session: %v", err)
 		}
 	})
 	return a
@@ -91,7 +94,7 @@ func (a *authzServer) handle(_ any, stream grpc.ServerStream) error {
 	return stream.SendMsg(&out)
 }
 
-func always(t *testing.T, text string) func(grpc.ServerStream, []byte) ([]byte, error) {
+func always(t *testing.T, text string) answering {
 	b := unhex(t, text)
 	return func(grpc.ServerStream, []byte) ([]byte, error) { return b, nil }
 }
@@ -99,10 +102,7 @@ func always(t *testing.T, text string) func(grpc.ServerStream, []byte) ([]byte, 
 // checkCall makes one call as the load engine does.
 func checkCall(t *testing.T, s *Session, q model.Question, timeout time.Duration) (load.Result, load.Operation) {
 	t.Helper()
-	op, err := extAuthz().Operation(s, q, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	op := operations(t, extAuthz(), s, 1, q)[0]
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	return op.Call(ctx, 3), op
@@ -176,8 +176,7 @@ func TestExtAuthzStatuses(t *testing.T) {
 		codes.Unauthenticated:    {load.Wrong, WrongCredentials},
 	} {
 		a := startAuthz(t, nil, func(grpc.ServerStream, []byte) ([]byte, error) {
-			return nil,
-				status.Error(code, "the reason\nis this")
+			return nil, status.Error(code, "the reason\nis this")
 		})
 		for _, q := range []model.Question{model.Set{N: 1}.Ask(model.Last), model.Set{N: 1}.Forbidden(model.Last)} {
 			r, op := checkCall(t, a.session, q, 10*time.Second)
@@ -227,11 +226,17 @@ func TestExtAuthzSends(t *testing.T) {
 	}
 }
 
-func TestExtAuthzHangs(t *testing.T) {
-	a := startAuthz(t, nil, func(stream grpc.ServerStream, _ []byte) ([]byte, error) {
+// hangs tells that a call has come, and never answers it.
+func hangs(came chan<- struct{}) answering {
+	return func(stream grpc.ServerStream, _ []byte) ([]byte, error) {
+		came <- struct{}{}
 		<-stream.Context().Done()
 		return nil, stream.Context().Err()
-	})
+	}
+}
+
+func TestExtAuthzHangs(t *testing.T) {
+	a := startAuthz(t, nil, hangs(make(chan struct{}, 1)))
 	r, _ := checkCall(t, a.session, model.Set{N: 1}.Ask(model.Last), 200*time.Millisecond)
 	if r.Outcome != load.Timeout || r.Status != 0 {
 		t.Errorf("got %+v, want a timeout without a status", r)
@@ -242,16 +247,9 @@ func TestExtAuthzHangs(t *testing.T) {
 // address.
 func TestExtAuthzRestart(t *testing.T) {
 	inside := make(chan struct{}, 1)
-	a := startAuthz(t, nil, func(stream grpc.ServerStream, _ []byte) ([]byte, error) {
-		inside <- struct{}{}
-		<-stream.Context().Done()
-		return nil, stream.Context().Err()
-	})
+	a := startAuthz(t, nil, hangs(inside))
 	q := model.Set{N: 1}.Ask(model.Last)
-	op, err := extAuthz().Operation(a.session, q, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	op := operations(t, extAuthz(), a.session, 1, q)[0]
 	ended := make(chan load.Result, 1)
 	go func() { ended <- op.Call(t.Context(), 0) }()
 	<-inside
@@ -272,16 +270,7 @@ func TestExtAuthzRestart(t *testing.T) {
 	if err != nil {
 		hosttest.Missing(t, fmt.Sprintf("the port was taken meanwhile: %v", err), "run it again")
 	}
-	b := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}),
-		grpc.UnknownServiceHandler((&authzServer{answer: always(t, goldenOK)}).handle))
-	done := make(chan error, 1)
-	go func() { done <- b.Serve(l) }()
-	defer func() {
-		b.Stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	serveAuthz(t, l, nil, always(t, goldenOK))
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		if r := op.Call(t.Context(), 0); r.Outcome == load.OK {
 			break
@@ -310,34 +299,15 @@ func TestExtAuthzOverTLS(t *testing.T) {
 	}
 }
 
-// testTLS returns a certificate for 127.0.0.1 and pdp, and a client that trusts it.
+// testTLS returns a certificate for example.com, and a client that trusts it.
 func testTLS(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pdp"}, DNSNames: []string{"pdp"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := httptest.NewTLSServer(nil)
+	s.Close()
 	pool := x509.NewCertPool()
-	pool.AddCert(cert)
-	return &tls.Config{
-			Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-			MinVersion:   tls.VersionTLS12,
-		},
-		&tls.Config{RootCAs: pool, ServerName: "pdp", MinVersion: tls.VersionTLS12}
+	pool.AddCert(s.Certificate())
+	return &tls.Config{Certificates: s.TLS.Certificates, MinVersion: tls.VersionTLS12},
+		&tls.Config{RootCAs: pool, ServerName: "example.com", MinVersion: tls.VersionTLS12}
 }
 
 // TestExtAuthzUnderLoad: a few hundred calls through the load engine all succeed, and the decision point counts as
@@ -358,14 +328,7 @@ func TestExtAuthzUnderLoad(t *testing.T) {
 		counted <- "deny"
 		return denied, nil
 	})
-	var ops []load.Operation
-	for _, q := range []model.Question{set.Ask(model.Last), set.Forbidden(model.Last)} {
-		op, err := extAuthz().Operation(a.session, q, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ops = append(ops, op)
-	}
+	ops := operations(t, extAuthz(), a.session, 1, set.Ask(model.Last), set.Forbidden(model.Last))
 	seen := runOperations(t, a.session, load.Std, ops)
 	server := map[string]float64{}
 	for range len(counted) {

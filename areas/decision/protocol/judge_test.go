@@ -1,12 +1,16 @@
 package protocol
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"tare/areas/decision/model"
 	"tare/internal/load"
+	"tare/rigs/memtest"
 )
 
 // An answerCase is an answer, and its decision or verdict. Published examples name their source.
@@ -20,7 +24,7 @@ type answerCase struct {
 func answerCases() map[string][]answerCase {
 	return map[string][]answerCase{
 		"authzen": authZENAnswers(), "opa": opaAnswers(), "xacml": xacmlAnswers(), "openfga": openFGAAnswers(),
-		"k8s-sar": sarAnswers(),
+		"k8s-sar": sarAnswers(), withMessages: messageAnswers(),
 	}
 }
 
@@ -66,10 +70,9 @@ func opaAnswers() []answerCase {
 	}
 }
 
-// TestReasonsToRefuse: an answer without reasons permits, one with any reason denies, and anything else is no decision.
-func TestReasonsToRefuse(t *testing.T) {
-	s := &Session{Host: "h", Options: Options{Section: &OPA{Path: "main/deny", Messages: true}}}
-	cases := []answerCase{
+// messageAnswers: an answer without reasons permits, one with any reason denies, and anything else is no decision.
+func messageAnswers() []answerCase {
+	return []answerCase{
 		{200, `{"result":[]}`, model.Permit, Fine},
 		{200, "{\"result\": [ \n ], \"decision_id\": \"1\"}", model.Permit, Fine},
 		{200, `{"result":{}}`, model.Permit, Fine},
@@ -84,24 +87,6 @@ func TestReasonsToRefuse(t *testing.T) {
 		{200, `{"result":"no"}`, model.None, NoDecision},
 		{200, `{"result":[],"result":[]}`, model.None, NotJSON},
 		{200, `{"error":"x"}`, model.None, NoDecision},
-	}
-	for want, q := range questions {
-		op := newOperation(t, "opa", s, q, 1)
-		for _, a := range append(slices.Clone(cases), commonAnswers()...) {
-			o, why := a.wantOutcome(want)
-			if gotO, got := judgeAnswer(op, a.status, a.body); gotO != o || got != why {
-				t.Errorf("wants %v, %d %.120s: %v %d, want %v %d", want, a.status, a.body, gotO, got, o, why)
-			}
-			body := []byte(a.body)
-			if n := testing.AllocsPerRun(5, func() { _ = op.Wire.Check(1, a.status, body) }); n != 0 {
-				t.Errorf("%s: %v allocations", a.body, n)
-			}
-			for i := range len(a.body) {
-				if o, _ := judgeAnswer(op, 200, a.body[:i]); a.want != model.None && o != load.Wrong {
-					t.Errorf("%s is %v", a.body[:i], o)
-				}
-			}
-		}
 	}
 }
 
@@ -267,9 +252,11 @@ func (a answerCase) wantOutcome(want model.Decision) (load.Outcome, Verdict) {
 
 func TestAnswersAreJudged(t *testing.T) {
 	for name, own := range answerCases() {
-		s := &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}
 		for want, q := range questions {
-			op := newOperation(t, name, s, q, 1)
+			op := newOperation(t, name, sessionOf(name), q, 1)
+			if op.Wire.ConnKey(0) != 0 || op.Wire.ConnKey(1<<40) != 0 {
+				t.Errorf("%s: connections have more than one identity", name)
+			}
 			for _, a := range append(own, commonAnswers()...) {
 				o, why := a.wantOutcome(want)
 				if gotO, got := judgeAnswer(op, a.status, a.body); gotO != o || got != why {
@@ -283,8 +270,7 @@ func TestAnswersAreJudged(t *testing.T) {
 // TestTruncatedAnswersAreNoDecision truncates every good answer at every byte.
 func TestTruncatedAnswersAreNoDecision(t *testing.T) {
 	for name, own := range answerCases() {
-		op := newOperation(t, name, &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}},
-			questions[model.Permit], 1)
+		op := newOperation(t, name, sessionOf(name), questions[model.Permit], 1)
 		for _, a := range own {
 			if a.status != 200 || a.want == model.None {
 				continue
@@ -338,9 +324,8 @@ func TestBatches(t *testing.T) {
 
 func TestJudgingDoesNotAllocate(t *testing.T) {
 	for name, own := range answerCases() {
-		s := &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}
 		for _, n := range []int{1, 3} {
-			op := newOperation(t, name, s, questions[model.Deny], n)
+			op := newOperation(t, name, sessionOf(name), questions[model.Deny], n)
 			own := append(own, commonAnswers()...)
 			own = append(own, answerCase{200, `{"evaluations":[{"decision":false},{"decision":false},{"decision":false,"context":{"error":{}}}]}`, 0, 0})
 			bodies := make([][]byte, len(own))
@@ -365,11 +350,7 @@ func TestJudgingDoesNotAllocate(t *testing.T) {
 // BenchmarkJudge is what judging costs of every answer under load.
 func BenchmarkJudge(b *testing.B) {
 	for name, own := range answerCases() {
-		op, err := findAdapter(b, name).Operation(&Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}},
-			questions[model.Permit], 1)
-		if err != nil {
-			b.Fatal(err)
-		}
+		op := newOperation(b, name, sessionOf(name), questions[model.Permit], 1)
 		body := []byte(own[0].body)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -380,9 +361,160 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-func TestSameKey(t *testing.T) {
-	op := newOperation(t, "opa", &Session{Host: "h"}, questions[model.Permit], 1)
-	if op.Wire.ConnKey(0) != 0 || op.Wire.ConnKey(1<<40) != 0 {
-		t.Error("connections have more than one identity")
+func readers() map[string]reader {
+	return map[string]reader{
+		"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, withMessages: readMessages, "k8s-sar": readReview,
+		"xacml": readXACML,
 	}
+}
+
+func seed(f *testing.F) {
+	f.Helper()
+	for _, all := range answerCases() {
+		for _, a := range all {
+			f.Add([]byte(a.body))
+		}
+	}
+	for _, a := range commonAnswers() {
+		if len(a.body) < 1000 {
+			f.Add([]byte(a.body))
+		}
+	}
+}
+
+// member returns the value of that name in an object by encoding/json, or nil if there is none or more than one.
+func member(b []byte, name string) (found json.RawMessage) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') || !json.Valid(b) {
+		return nil
+	}
+	for d.More() {
+		key, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil || key == name && found != nil {
+			return nil
+		}
+		if key == name {
+			found = value
+		}
+	}
+	return found
+}
+
+// permits says by encoding/json alone which answers are a Permit. The readers must not find one where it does not.
+func permits() map[string]func(b []byte) bool {
+	return map[string]func(b []byte) bool{
+		"authzen": func(b []byte) bool { return string(member(b, "decision")) == "true" },
+		"openfga": func(b []byte) bool { return string(member(b, "allowed")) == "true" },
+		"opa": func(b []byte) bool {
+			result := member(b, "result")
+			return string(result) == "true" || string(member(result, "allow")) == "true"
+		},
+		withMessages: func(b []byte) bool {
+			var list []json.RawMessage
+			var object map[string]json.RawMessage
+			result := member(b, "result")
+			return json.Unmarshal(result, &list) == nil && list != nil && len(list) == 0 ||
+				json.Unmarshal(result, &object) == nil && object != nil && len(object) == 0
+		},
+		"k8s-sar": func(b []byte) bool {
+			status := member(b, "status")
+			denied := string(member(status, "denied"))
+			return string(member(status, "allowed")) == "true" && (denied == "" || denied == "false")
+		},
+		"xacml": func(b []byte) bool {
+			response := member(b, "Response")
+			var list []json.RawMessage
+			if json.Unmarshal(response, &list) == nil {
+				if len(list) != 1 {
+					return false
+				}
+				response = list[0]
+			}
+			var decision string
+			return json.Unmarshal(member(response, "Decision"), &decision) == nil && decision == "Permit"
+		},
+	}
+}
+
+// repeats reports whether an object anywhere in b has one name twice, by encoding/json.
+func repeats(b []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(b))
+	t, err := d.Token()
+	if err != nil || t != json.Delim('{') && t != json.Delim('[') {
+		return false
+	}
+	names := map[any]bool{}
+	for d.More() {
+		if t == json.Delim('{') {
+			name, err := d.Token()
+			if err != nil || names[name] {
+				return err == nil
+			}
+			names[name] = true
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return false
+		}
+		if repeats(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// FuzzRepeatedMembers adds a member a second time to the object around it: whatever the decision was, the answer stays
+// the same or is no decision any more.
+func FuzzRepeatedMembers(f *testing.F) {
+	for name, all := range answerCases() {
+		for _, a := range all {
+			f.Add(name, []byte(a.body), "error", `{"status":500}`)
+		}
+	}
+	f.Fuzz(func(t *testing.T, adapter string, b []byte, name, value string) {
+		read, ok := readers()[adapter]
+		before, v := model.None, NotJSON
+		if ok {
+			before, v = read(b)
+		}
+		if v != Fine || repeats(b) {
+			return
+		}
+		member, err := json.Marshal(map[string]json.RawMessage{name: json.RawMessage(value)})
+		if err != nil {
+			return
+		}
+		for i, c := range b {
+			if c != '}' || !utf8.Valid(b) {
+				continue
+			}
+			twice := slices.Concat(b[:i], []byte(","), member[1:len(member)-1], b[i:])
+			if d, v := read(twice); repeats(twice) && v == Fine && d != before {
+				t.Errorf("%s: %s is %v, and %s is %v", adapter, b, before, twice, d)
+			}
+		}
+	})
+}
+
+// FuzzNoFalsePermit feeds every reader: none may panic or find a Permit that is not in the answer.
+func FuzzNoFalsePermit(f *testing.F) {
+	seed(f)
+	truth := permits()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
+		for name, read := range readers() {
+			d, v := read(b)
+			if (d == model.None) == (v == Fine) {
+				t.Errorf("%s %q: decision %v with verdict %d", name, b, d, v)
+			}
+			if d == model.Permit && !truth[name](b) {
+				t.Errorf("%s %q: a Permit that is not there", name, b)
+			}
+		}
+		wantsAll(model.Permit, 2)(200, b)
+		for _, more := range []func([]byte) string{contextOf, statusOf, reasonOf} {
+			_ = quote(more(b))
+		}
+	})
 }

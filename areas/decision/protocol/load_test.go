@@ -44,14 +44,21 @@ func startOpenFGA(t *testing.T) *Session {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startEngine(t, l, model.Set{N: 1})
+}
+
+// startEngine runs an engine with a set until the test ends.
+func startEngine(t *testing.T, l engine.Launch, set model.Set) *Session {
+	t.Helper()
 	dir := t.TempDir()
-	cfg, err := l.Prepare(dir, model.Set{N: 1})
+	cfg, err := l.Prepare(dir, set)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.Token = "test"
 	child, err := proc.Start(t.Context(), proc.Spec{
-		Name: "openfga", Path: l.Path, Config: cfg, LogFile: filepath.Join(dir, "log"), ReadyWithin: 2 * time.Minute,
+		Name: string(l.Kind), Path: l.Path, Args: l.Args, Config: cfg, LogFile: filepath.Join(dir, "log"),
+		ReadyWithin: 2 * time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -231,11 +238,10 @@ func TestOpenFGALoadInBatches(t *testing.T) {
 	if want := []int{100, 100, 40}; fmt.Sprint(stub.writes) != fmt.Sprint(want) {
 		t.Errorf("tuples a write: %v, want %v", stub.writes, want)
 	}
-	if _, err := openFGA().Load(t.Context(), s, model.Set{N: 1}, "theirs"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openFGA().Load(t.Context(), s, model.Set{N: 1}, "mine"); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"theirs", "mine"} {
+		if _, err := openFGA().Load(t.Context(), s, model.Set{N: 1}, name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := openFGA().Unload(t.Context(), s, "mine"); err != nil {
 		t.Fatal(err)
@@ -283,23 +289,14 @@ func TestOpenFGALoadErrors(t *testing.T) {
 
 func TestLoadErrors(t *testing.T) {
 	for name, a := range map[string]Adapter{"opa": opa(), "openfga": openFGA()} {
-		for _, c := range []struct {
-			status int
-			body   string
-		}{
-			{401, `{"code":"unauthorized"}`},
-			{400, `{"code":"invalid_parameter"}`},
-			{500, ``},
-		} {
-			s := startAnswering(t, c.status, c.body)
+		for status, body := range map[int]string{401: `{"code":"unauthorized"}`, 400: `{"code":"invalid_parameter"}`, 500: ``} {
+			s, says := startAnswering(t, status, body), fmt.Sprintf("status %d", status)
 			_, err := a.Load(t.Context(), s, set, "x")
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("status %d", c.status)) ||
-				!strings.Contains(err.Error(), c.body) {
-				t.Errorf("%s loads after %d: %v", name, c.status, err)
+			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), body) {
+				t.Errorf("%s loads after %d: %v", name, status, err)
 			}
-			if err := a.Unload(t.Context(), s, "x"); err == nil ||
-				!strings.Contains(err.Error(), fmt.Sprintf("status %d", c.status)) {
-				t.Errorf("%s unloads after %d: %v", name, c.status, err)
+			if err := a.Unload(t.Context(), s, "x"); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s unloads after %d: %v", name, status, err)
 			}
 		}
 		gone := startAnswering(t, 200, `{}`)
