@@ -50,22 +50,15 @@ func TestMissingProgramsAreReported(t *testing.T) {
 		programs map[string]string
 		reason   string
 	}{
-		"no java":       {engine.ATT, nil, "java was not found in PATH"},
-		"java 8":        {engine.ATT, map[string]string{"java": `echo 'java version "1.8.0_392"' >&2`}, `is Java "1.8.0_392", and 17 is the oldest`},
-		"java 11":       {engine.AuthzForce, map[string]string{"java": `echo 'openjdk version "11.0.2" 2019-01-15' >&2`}, `is Java "11.0.2", and 17 is the oldest`},
-		"a broken java": {engine.ATT, map[string]string{"java": "exit 3"}, "exit status 3"},
-		"no compiler":   {engine.AuthzForce, map[string]string{"java": java17}, "javac was not found in PATH"},
-		"no network":    {engine.ATT, jdk, "could not fetch the engine: http://u:xxxxx@127.0.0.1:1/"},
-		"no go":         {engine.OPA, nil, "no opa and no Go toolchain"},
-		"an old go": {
-			engine.OPA, golang("go: go.mod requires go >= 1.26.0 (running go 1.21)"),
-			"too old: go: go.mod requires go >= 1.26.0",
-		},
-		"no proxy": {
-			engine.OPA,
-			golang("go: downloading x\nmain.go:5: dial tcp: lookup modules.example: no such host"),
-			"could not fetch OPA: main.go:5: dial tcp",
-		},
+		"no java":         {engine.ATT, nil, "java was not found in PATH"},
+		"java 8":          {engine.ATT, map[string]string{"java": `echo 'java version "1.8.0_392"' >&2`}, `is Java "1.8.0_392", and 17 is the oldest`},
+		"java 11":         {engine.AuthzForce, map[string]string{"java": `echo 'openjdk version "11.0.2" 2019-01-15' >&2`}, `is Java "11.0.2", and 17 is the oldest`},
+		"a broken java":   {engine.ATT, map[string]string{"java": "exit 3"}, "exit status 3"},
+		"no compiler":     {engine.AuthzForce, map[string]string{"java": java17}, "javac was not found in PATH"},
+		"no network":      {engine.ATT, jdk, "could not fetch the engine: http://u:xxxxx@127.0.0.1:1/"},
+		"no go":           {engine.OPA, nil, "no opa and no Go toolchain"},
+		"an old go":       {engine.OPA, golang("go: go.mod requires go >= 1.26.0 (running go 1.21)"), `too old: go: go.mod requires go >= 1.26.0`},
+		"no proxy":        {engine.OPA, golang("go: downloading x\nmain.go:5: dial tcp: no such host"), `could not fetch OPA: main.go:5: dial tcp`},
 		"an opa of stone": {engine.OPA, map[string]string{"opa": "echo moo"}, "does not say its version"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,24 +81,10 @@ func TestMissingProgramsAreReported(t *testing.T) {
 
 // TestBuildsThatFail for other reasons than missing programs are errors that quote the build.
 func TestBuildsThatFail(t *testing.T) {
-	for name, c := range map[string]struct {
-		kind     engine.Kind
-		programs map[string]string
-		says     string
-	}{
-		"a mistake in Go": {
-			engine.OPA,
-			map[string]string{"go": goSays + "echo 'main.go:1: syntax error' >&2; exit 1"},
-			"syntax error",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := engine.Find(t.Context(), c.kind, fakeHost(t, nil, c.programs))
-			missing := new(engine.Missing)
-			if err == nil || errors.As(err, &missing) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("error %v, want %q", err, c.says)
-			}
-		})
+	broken := map[string]string{"go": goSays + "echo 'main.go:1: syntax error' >&2; exit 1"}
+	_, err := engine.Find(t.Context(), engine.OPA, fakeHost(t, nil, broken))
+	if err == nil || errors.As(err, new(*engine.Missing)) || !strings.Contains(err.Error(), "syntax error") {
+		t.Errorf("a mistake in Go: %v", err)
 	}
 	if _, err := engine.Find(t.Context(), "none", fakeHost(t, nil, nil)); err == nil ||
 		!strings.Contains(err.Error(), "not one of [cedar pdpx") {
@@ -162,25 +141,19 @@ func TestUnusableCacheIsMissing(t *testing.T) {
 }
 
 func TestCacheFolder(t *testing.T) {
-	for _, c := range []struct {
-		cache string
-		env   map[string]string
-		want  string
-	}{
-		{"/a", map[string]string{"TARE_CACHE": "/b"}, "/a"},
-		{"", map[string]string{"TARE_CACHE": "/b"}, "/b/engines"},
+	t.Setenv("XDG_CACHE_HOME", "/c")
+	for _, c := range []struct{ cache, variable, want string }{
+		{"/a", "/b", "/a"}, {"", "/b", "/b/engines"}, {"", "", "/c/tare/engines"},
 	} {
-		h := fakeHost(t, c.env, nil)
+		env := map[string]string{}
+		if c.variable != "" {
+			env["TARE_CACHE"] = c.variable
+		}
+		h := fakeHost(t, env, nil)
 		h.Cache = c.cache
 		if got, err := h.Built().Folder(); err != nil || got != c.want {
 			t.Errorf("%q (%v), want %q", got, err, c.want)
 		}
-	}
-	t.Setenv("XDG_CACHE_HOME", "/c")
-	h := fakeHost(t, nil, nil)
-	h.Cache = ""
-	if got, err := h.Built().Folder(); err != nil || got != "/c/tare/engines" {
-		t.Errorf("got folder %q (%v), want /c/tare/engines", got, err)
 	}
 }
 

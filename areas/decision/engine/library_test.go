@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"tare/internal/build"
 	"tare/internal/files"
 	"tare/rigs/hosttest"
 )
@@ -19,6 +21,13 @@ import (
 // pinnedTo returns a library with the checksum of this content.
 func pinnedTo(content string) library {
 	return library{path: "org/example/x/1/x-1.jar", sum: sumOf([]byte(content))}
+}
+
+func writeText(t *testing.T, file, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestLibraryMustMatchItsChecksum wherever it comes from; any other file does not reach the folder.
@@ -45,11 +54,8 @@ func TestLibraryMustMatchItsChecksum(t *testing.T) {
 		"remote":            {"", says(right), true, ""},
 		"both others":       {"evil", says("evil too"), true, "is not what tare pins"},
 		"nothing":           {"", says(""), true, "is not what tare pins"},
-		"not found": {
-			"", func(w http.ResponseWriter) { http.Error(w, right, http.StatusNotFound) }, true,
-			"404 Not Found",
-		},
-		"endless": {"", endless, true, "more than 67108864 bytes"},
+		"not found":         {"", func(w http.ResponseWriter) { http.Error(w, right, 404) }, true, "404 Not Found"},
+		"endless":           {"", endless, true, "more than 67108864 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked atomic.Bool
@@ -64,11 +70,7 @@ func TestLibraryMustMatchItsChecksum(t *testing.T) {
 			s, l, dir := source{local: t.TempDir(), remote: server.URL + "/maven", client: server.Client()}, pinnedTo(right),
 				t.TempDir()
 			if c.local != "" {
-				file := filepath.Join(s.local, l.path)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
-					os.WriteFile(file, []byte(c.local), 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				writeText(t, filepath.Join(s.local, l.path), c.local)
 			}
 			err := s.put(t.Context(), l, dir)
 			got, _ := os.ReadFile(filepath.Join(dir, "x-1.jar")) // compared below
@@ -96,11 +98,8 @@ func TestLibrariesAreCheckedBeforeCompiling(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := map[string]string{"PATH": bin, Repository: server.URL}
-	h := Host{Log: slog.New(slog.DiscardHandler), Getenv: func(name string) (string, bool) {
-		v, ok := env[name]
-		return v,
-			ok
-	}}
+	getenv := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	h := Host{Log: slog.New(slog.DiscardHandler), Getenv: getenv}
 	for _, k := range []Kind{ATT, AuthzForce} {
 		r, err := xacmlRecipe(k, h)
 		if err != nil {
@@ -128,13 +127,7 @@ func TestAnnotationProcessorsDoNotRun(t *testing.T) {
 	dir := t.TempDir()
 	evil, classes, proof := filepath.Join(dir, "evil"), filepath.Join(dir, "classes"), filepath.Join(dir, "proof")
 	services := filepath.Join(evil, "META-INF", "services")
-	write := func(file, text string) {
-		t.Helper()
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(filepath.Join(dir, "Evil.java"), `import java.nio.file.*;
+	writeText(t, filepath.Join(dir, "Evil.java"), `import java.nio.file.*;
 import java.util.Set;
 import javax.annotation.processing.*;
 import javax.lang.model.element.TypeElement;
@@ -145,16 +138,14 @@ public class Evil extends AbstractProcessor {
     return false;
   }
 }`)
-	write(filepath.Join(dir, "Good.java"), "class Good {}")
-	write(filepath.Join(classes, "x"), "")
+	writeText(t, filepath.Join(dir, "Good.java"), "class Good {}")
+	writeText(t, filepath.Join(classes, "x"), "")
 	b := javaBuild{kind: ATT}
-	if err := os.MkdirAll(services, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	writeText(t, filepath.Join(services, "x"), "")
 	if err := b.compile(t.Context(), javac, []string{filepath.Join(dir, "Evil.java")}, nil, evil); err != nil {
 		t.Fatal(err)
 	}
-	write(filepath.Join(services, "javax.annotation.processing.Processor"), "Evil\n")
+	writeText(t, filepath.Join(services, "javax.annotation.processing.Processor"), "Evil\n")
 	if err := b.compile(t.Context(), javac, []string{filepath.Join(dir, "Good.java")}, []string{evil},
 		classes); err != nil {
 		t.Fatal(err)
@@ -214,4 +205,91 @@ func TestJarsAreCheckedAtEveryStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+func TestJavaVersion(t *testing.T) {
+	for out, want := range map[string]struct {
+		version string
+		major   int
+	}{
+		"openjdk version \"17.0.15\" 2025-04-15\nOpenJDK Runtime":                 {"17.0.15", 17},
+		"openjdk version \"21\" 2023-09-19":                                       {"21", 21},
+		"java version \"1.8.0_392\"":                                              {"1.8.0_392", 8},
+		"openjdk version \"25-ea\" 2025-09-16":                                    {"25-ea", 25},
+		"Picked up JAVA_TOOL_OPTIONS: -Dx\nopenjdk version \"17.0.1\" 2021-10-19": {"17.0.1", 17},
+		"": {"", 0}, "version \"x\"": {"", 0},
+	} {
+		if version, major := javaVersion(out); version != want.version || major != want.major {
+			t.Errorf("version of %q: got %q, %d", out, version, major)
+		}
+	}
+}
+
+// TestVersionsMatchTheBuildFiles: a launch reports the versions in the build files.
+func TestVersionsMatchTheBuildFiles(t *testing.T) {
+	for file, want := range map[string]string{
+		"_opa/go.mod.txt":         "github.com/open-policy-agent/opa v" + opa.version + "\n",
+		"_openfga/go.mod.txt":     "github.com/openfga/openfga v" + openFGA.version + "\n",
+		"xacml/att.sha256":        "/xacml-pdp-" + lastWord(xacmlVersions[ATT]) + ".jar\n",
+		"xacml/authzforce.sha256": "/authzforce-ce-core-pdp-engine-" + lastWord(xacmlVersions[AuthzForce]) + ".jar\n",
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %q", file, want)
+		}
+	}
+}
+
+func lastWord(words string) string {
+	f := strings.Fields(words)
+	return f[len(f)-1]
+}
+
+// TestCurrentBuilds: Find uses exactly the builds that count as current.
+func TestCurrentBuilds(t *testing.T) {
+	h := Host{Cache: t.TempDir(), Getenv: func(string) (string, bool) { return "", false }}
+	_, name, err := opa.module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(h.Cache, name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Find(t.Context(), OPA, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	current, err := h.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if folder := filepath.Base(filepath.Dir(l.Path)); !current(folder) || current("opa-1.0.0-0123456789ab") ||
+		current("xacml-att-0123456789ab") {
+		t.Errorf("%s is not current, or something else is", folder)
+	}
+	for _, k := range []Kind{ATT, AuthzForce} {
+		if r, err := xacmlRecipe(k, h); err != nil || !current(r.Name) {
+			t.Errorf("%s is not current: %v", r.Name, err)
+		}
+	}
+	items, err := h.Built().Items(build.Survey{Wanted: current})
+	if err != nil || len(items) != 1 || items[0].State != build.Current {
+		t.Errorf("got builds %+v, %v; want one that is current", items, err)
+	}
+}
+
+// FuzzXACML: whatever a file holds, it is refused or complete.
+func FuzzXACML(f *testing.F) {
+	f.Add([]byte(`<Policy xmlns="urn:oasis:names:tc:xacml:3.0:core:schema:wd-17" PolicyId="a"/>`))
+	f.Add([]byte(`<!DOCTYPE x [<!ENTITY e SYSTEM "file:///">]><PolicySet PolicySetId="a"><PolicyIdReference/></PolicySet>`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		root, err := parseXACML("x.xml", text)
+		if err == nil && (root == "" || bytes.Contains(text, []byte("<!DOCTYPE")) && !bytes.Contains(text, []byte("<!--")) &&
+			!bytes.Contains(text, []byte("CDATA"))) {
+			t.Errorf("%q is taken, as %q", text, root)
+		}
+	})
 }
