@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,15 +22,14 @@ import (
 	"tare/internal/kit"
 	"tare/internal/probe"
 	"tare/internal/unit"
+	"tare/rigs/areatest"
 	"tare/rigs/hosttest"
 )
 
 // TestKilledServerIsRestarted kills the decision point: another one starts at the same address, and the restart is
 // counted.
 func TestKilledServerIsRestarted(t *testing.T) {
-	spec := embedded(engine.Cedar, Planted{})
-	spec.Policies = 3
-	tg, j := prepared(t, spec)
+	tg, j := prepared(t, specOf(t, "embedded: {engine: cedar}, policies: 3"))
 	p := tg.arm(standard.ID)
 	before, _ := p.latest()
 	addr := p.addr()
@@ -44,10 +41,7 @@ func TestKilledServerIsRestarted(t *testing.T) {
 	for p.restarted() == 0 && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err := tg.Enter(ctx, standard); err != nil {
-		t.Fatal(err)
-	}
-	if err := tg.Verify(ctx, standard); err != nil {
+	if err := errors.Join(tg.Enter(ctx, standard), tg.Verify(ctx, standard)); err != nil {
 		t.Fatal(err)
 	}
 	after, _ := p.latest()
@@ -117,9 +111,7 @@ func TestPortsAreKept(t *testing.T) {
 		t.Run(string(k), func(t *testing.T) {
 			spec, env := embedded(k, Planted{}), testEnv(t)
 			if k != engine.Cedar && k != engine.PDPX {
-				hosttest.SkipIfShort(t)
-				env.Getenv = os.LookupEnv
-				requireEngine(t, k, env)
+				env, _ = requireEngine(t, k)
 			}
 			if k != engine.PDPX {
 				spec.Embedded.Enforcer = &Enforcer{Timeout: unit.Duration(time.Minute)} // of a cold JVM
@@ -187,10 +179,7 @@ func TestOPAInPATHIsAskedOverTLS(t *testing.T) {
 				}
 				return os.LookupEnv(name)
 			}
-			tg, j := opened(t, spec, env)
-			if err := tg.Prepare(t.Context(), standard, j); err != nil {
-				t.Fatal(err)
-			}
+			tg, _ := preparedIn(t, spec, env)
 			if p := tg.arm(standard.ID); !p.foreign() || p.config.Pair == "" || (p.session.TLS == nil) != (enforcer != nil) {
 				t.Errorf("it is %s, asked with %v", p.launch.Version, p.session.TLS)
 			}
@@ -223,8 +212,7 @@ func TestRestartsAreLimited(t *testing.T) {
 			t.Errorf("backoff after %d ends: %v, want %v", n, got, want)
 		}
 	}
-	spec := embedded(engine.Cedar, Planted{})
-	tg, _ := prepared(t, spec)
+	tg, _ := prepared(t, embedded(engine.Cedar, Planted{}))
 	p := tg.arm(standard.ID)
 	p.giveUp(errors.New("it ends and ends"))
 	for _, err := range []error{
@@ -239,24 +227,10 @@ func TestRestartsAreLimited(t *testing.T) {
 
 // TestUndo leaves a target as a killed run would, and undoes it twice from the journal's data alone.
 func TestUndo(t *testing.T) {
-	spec := embedded(engine.PDPX, Planted{})
-	tg, j := prepared(t, spec)
+	tg, j := prepared(t, embedded(engine.PDPX, Planted{}))
 	p := tg.arm(standard.ID)
 	p.stopKeeper() // the killed run's keeper
-	data, err := json.Marshal(j.Changes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		var changes []area.Change
-		if err := json.Unmarshal(data, &changes); err != nil {
-			t.Fatal(err)
-		}
-		slices.Reverse(changes)
-		if err := (Area{}).Undo(t.Context(), changes, area.Env{}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	areatest.UndoTwice(t, Area{}, j.Pending(), area.Env{})
 	c, _ := p.latest()
 	if err := c.Wait(t.Context()); err == nil {
 		t.Error("the decision point was not killed")
@@ -290,19 +264,12 @@ func TestPrepareNeedsAJournal(t *testing.T) {
 // TestNoSecretsOnDisk looks for the password of the embedded pdpx server in everything that a run leaves on disk.
 func TestNoSecretsOnDisk(t *testing.T) {
 	env := testEnv(t)
-	tg, j := opened(t, embedded(engine.PDPX, Planted{}), env)
-	if err := tg.Prepare(t.Context(), standard, j); err != nil {
-		t.Fatal(err)
-	}
-	if err := tg.Verify(t.Context(), standard); err != nil {
-		t.Fatal(err)
-	}
+	tg, j := verifiedIn(t, embedded(engine.PDPX, Planted{}), env)
 	p := tg.arm(standard.ID)
-	secret := []byte(p.session.Password)
-	if len(secret) < 16 {
-		t.Fatalf("a password of %d characters", len(secret))
-	}
 	right := p.session.Password
+	if len(right) < 16 {
+		t.Fatalf("a password of %d characters", len(right))
+	}
 	p.session.Password = "not-the-password"
 	err := tg.Verify(t.Context(), standard)
 	if err == nil || !strings.Contains(err.Error(), "check username, password or token") ||
@@ -311,7 +278,7 @@ func TestNoSecretsOnDisk(t *testing.T) {
 	}
 	p.session.Password = right
 	check := func(what string, b []byte) {
-		if bytes.Contains(b, secret) {
+		if bytes.Contains(b, []byte(right)) {
 			t.Errorf("%s holds the password", what)
 		}
 	}
@@ -321,19 +288,7 @@ func TestNoSecretsOnDisk(t *testing.T) {
 	}
 	check("the journal", journal)
 	check("a session in print", fmt.Appendf(nil, "%v %+v %#v", p.session, p.session, p.session))
-	files := 0
-	err = filepath.WalkDir(env.Dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		files++
-		check(path, b)
-		return err
-	})
-	if err != nil || files == 0 {
-		t.Errorf("%d files looked through: %v", files, err)
-	}
+	noSecret(t, env.Dir, right)
 	c, _ := p.latest()
 	for _, file := range []string{"cmdline", "environ"} {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", c.PID, file))
@@ -347,19 +302,7 @@ func TestNoSecretsOnDisk(t *testing.T) {
 // TestProbes reads the process, its times, its listen queue and, of Cedar, the runtime.
 func TestProbes(t *testing.T) {
 	tg, _ := prepared(t, embedded(engine.Cedar, Planted{}))
-	seen := map[string]float64{}
-	for _, p := range tg.Probes(standard) {
-		samples, err := p.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range samples {
-			if p.Subject() == subject && s.Subject != subject {
-				t.Errorf("%s is about %s", s.Metric, s.Subject)
-			}
-			seen[s.Metric] = s.Value
-		}
-	}
+	seen := sampled(t, tg, standard)
 	for _, q := range []probe.Quantity{
 		probe.CPU, probe.RSS, probe.Started, probe.StartSeconds, probe.LoadSeconds,
 		probe.ListenQueueDepth, probe.GCCount,
@@ -375,27 +318,21 @@ func TestProbes(t *testing.T) {
 
 // TestTreatmentsHaveOwnDecisionPoints starts one for each treatment.
 func TestTreatmentsHaveOwnDecisionPoints(t *testing.T) {
-	a := design.Treatment{ID: "a", Levels: map[string]string{"engine": "cedar", "policies": "2"}}
-	b := design.Treatment{ID: "b", Levels: map[string]string{"engine": "pdpx", "policies": "2"}}
+	a := areatest.Treatment("engine", "cedar", "policies", "2")
 	tg, j := opened(t, &Spec{}, testEnv(t))
-	for _, tr := range []design.Treatment{a, b} {
-		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+	at := map[netip.AddrPort]bool{}
+	for _, tr := range []design.Treatment{a, areatest.Treatment("engine", "pdpx", "policies", "2")} {
+		if err := errors.Join(tg.Prepare(t.Context(), tr, j), tg.Verify(t.Context(), tr)); err != nil {
 			t.Fatal(err)
 		}
-		if err := tg.Verify(t.Context(), tr); err != nil {
-			t.Error(err)
+		end, err := tg.Endpoint(tr)
+		if err != nil {
+			t.Fatal(err)
 		}
+		at[end.Addr] = true
 	}
-	ea, err := tg.Endpoint(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eb, err := tg.Endpoint(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ea.Addr == eb.Addr {
-		t.Errorf("both at %v", ea.Addr)
+	if len(at) != 2 {
+		t.Errorf("both at %v", at)
 	}
 	if err := tg.Prepare(t.Context(), a, j); err == nil {
 		t.Error("prepared twice")
@@ -408,10 +345,14 @@ func TestTreatmentsHaveOwnDecisionPoints(t *testing.T) {
 // TestCountsMatchQuestions compares pdpx's own counts with the questions that were asked.
 func TestCountsMatchQuestions(t *testing.T) {
 	tg, _ := prepared(t, embedded(engine.PDPX, Planted{}))
-	before, err := tg.Counted(t.Context(), standard)
-	if err != nil {
-		t.Fatal(err)
+	counted := func(tg *target) map[string]float64 {
+		counts, err := tg.Counted(t.Context(), standard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return counts
 	}
+	before := counted(tg)
 	p := tg.arm(standard.ID)
 	asked := map[string]float64{}
 	for range 3 {
@@ -425,10 +366,7 @@ func TestCountsMatchQuestions(t *testing.T) {
 			}
 		}
 	}
-	after, err := tg.Counted(t.Context(), standard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := counted(tg)
 	if asked["permit"] != 9 || asked["deny"] != 6 {
 		t.Errorf("asked %v, want 9 permits and 6 denies", asked)
 	}
@@ -438,8 +376,8 @@ func TestCountsMatchQuestions(t *testing.T) {
 		}
 	}
 	cedar, _ := prepared(t, embedded(engine.Cedar, Planted{}))
-	if counts, err := cedar.Counted(t.Context(), standard); err != nil || counts != nil {
-		t.Errorf("cedar: %v, %v; want neither", counts, err)
+	if counts := counted(cedar); counts != nil {
+		t.Errorf("cedar: %v, want none", counts)
 	}
 }
 
@@ -473,10 +411,7 @@ func (h shortSleeps) Sleep(ctx context.Context, _ time.Duration) error {
 func TestProcessThatKeepsEnding(t *testing.T) {
 	env := testEnv(t)
 	env.Clock = shortSleeps{}
-	tg, j := opened(t, embedded(engine.Cedar, Planted{}), env)
-	if err := tg.Prepare(t.Context(), standard, j); err != nil {
-		t.Fatal(err)
-	}
+	tg, j := preparedIn(t, embedded(engine.Cedar, Planted{}), env)
 	p := tg.arm(standard.ID)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
 	defer cancel()

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,7 +19,7 @@ import (
 	"tare/areas/decision/protocol"
 	"tare/areas/decision/replica"
 	"tare/internal/design"
-	"tare/rigs/hosttest"
+	"tare/rigs/areatest"
 )
 
 // The policies of somebody else: as the tutorials of their engines have them.
@@ -70,8 +69,11 @@ func inSet(policy string) string {
  PolicyCombiningAlgId="urn:oasis:names:tc:xacml:3.0:policy-combining-algorithm:deny-overrides"><Target/>` + policy + `</PolicySet>`
 }
 
-// written writes files by path into a new folder.
-func written(t *testing.T, texts map[string]string) string {
+// A tree is texts by path.
+type tree = map[string]string
+
+// written writes files into a new folder.
+func written(t *testing.T, texts tree) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range texts {
@@ -84,11 +86,11 @@ func written(t *testing.T, texts map[string]string) string {
 }
 
 func xacmlFile(t *testing.T, text string) string {
-	return filepath.Join(written(t, map[string]string{"policies.xml": text}), "policies.xml")
+	return filepath.Join(written(t, tree{"policies.xml": text}), "policies.xml")
 }
 
 // archived packs files into a bundle as `opa build` does.
-func archived(t *testing.T, texts map[string]string) string {
+func archived(t *testing.T, texts tree) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -134,8 +136,9 @@ func ownSpec(k engine.Kind, bundle string) *Spec {
 func TestOwnPoliciesDecide(t *testing.T) {
 	withoutSecret := strings.Replace(reading, ">secret<", ">other<", 1)
 	unknown := strings.ReplaceAll(reading, "function:string-equal", "function:string-alike")
-	rego := map[string]string{"authz/policy.rego": salaries, "data.json": managers}
-	objecting := written(t, map[string]string{
+	rego := tree{"authz/policy.rego": salaries, "data.json": managers}
+	both := tree{"a.cedar": departments, "more/b.cedar": forbidden}
+	objecting := written(t, tree{
 		"policy.rego": "package httpapi.authz\nimport rego.v1\nallow contains \"no\" if input.user != \"bob\"\n",
 	})
 	for name, c := range map[string]struct {
@@ -143,12 +146,10 @@ func TestOwnPoliciesDecide(t *testing.T) {
 		bundle string
 		want   string // in why it is not in force; empty: it is
 	}{
-		"cedar": {engine.Cedar, written(t, map[string]string{"a.cedar": departments, "more/b.cedar": forbidden}), ""},
-		"cedar, a file that lacks a rule": {
-			engine.Cedar, filepath.Join(written(t, map[string]string{"a.cedar": departments}), "a.cedar"), `canary "secret"`,
-		},
+		"cedar":                           {engine.Cedar, written(t, both), ""},
+		"cedar, a file that lacks a rule": {engine.Cedar, written(t, tree{"a.cedar": departments}) + "/a.cedar", `"secret"`},
 		"cedar that permits all": {
-			engine.Cedar, written(t, map[string]string{"a.cedar": "permit (principal, action, resource);"}), "permits a request",
+			engine.Cedar, written(t, tree{"a.cedar": "permit (principal, action, resource);"}), "permits a request",
 		},
 		"att":                     {engine.ATT, xacmlFile(t, inSet(reading)), ""},
 		"authzforce":              {engine.AuthzForce, xacmlFile(t, reading), ""},
@@ -157,71 +158,69 @@ func TestOwnPoliciesDecide(t *testing.T) {
 		"authzforce, no function": {engine.AuthzForce, xacmlFile(t, unknown), "string-alike"},
 		"opa":                     {engine.OPA, written(t, rego), ""},
 		"opa, an archive":         {engine.OPA, archived(t, rego), ""},
-		"opa that permits all in a hidden folder": {engine.OPA, written(t, map[string]string{
+		"opa that permits all in a hidden folder": {engine.OPA, written(t, tree{
 			"authz/policy.rego": salaries, "data.json": managers, ".a/b.rego": "package httpapi.authz\nallow if true\n",
 		}), "permits a request"},
-		"opa with hidden data": {engine.OPA, written(t, map[string]string{
+		"opa with hidden data": {engine.OPA, written(t, tree{
 			"policy.rego": strings.Replace(salaries, "data.", "data.git.", 1), ".git/data.json": managers,
 		}), ""},
-		"opa, Rego of before 1.0": {engine.OPA, written(t, map[string]string{
+		"opa, Rego of before 1.0": {engine.OPA, written(t, tree{
 			"policy.rego": "package httpapi.authz\ndefault allow = false\nallow { input.user == \"bob\" }\n",
 		}), ""},
-		"opa, reasons to refuse": {engine.OPA, objecting, ""},
-		"opa, a set of what is not known": {
-			engine.OPA, objecting, "opa.messages: true takes it for the reasons to refuse",
-		},
-		"opa without its data": {engine.OPA, written(t, map[string]string{"policy.rego": salaries}), `canary "manager"`},
+		"opa, reasons to refuse":          {engine.OPA, objecting, ""},
+		"opa, a set of what is not known": {engine.OPA, objecting, "opa.messages: true takes it for the reasons to refuse"},
+		"opa without its data":            {engine.OPA, written(t, tree{"policy.rego": salaries}), `canary "manager"`},
 		"opa that does not compile": {
-			engine.OPA, written(t, map[string]string{"policy.rego": salaries + "allow if { x }\n"}), "policy.rego",
+			engine.OPA, written(t, tree{"policy.rego": salaries + "allow if { x }\n"}), "policy.rego",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := testEnv(t)
-			env.Getenv = os.LookupEnv
 			if c.kind != engine.Cedar {
-				hosttest.SkipIfShort(t)
-				requireEngine(t, c.kind, env)
+				env, _ = requireEngine(t, c.kind)
 			}
 			spec := ownSpec(c.kind, c.bundle)
 			spec.Embedded.RegoV0 = strings.Contains(name, "before 1.0")
 			if strings.Contains(name, "reasons") {
 				spec.OPA.Messages = true
 			}
-			tg, j := opened(t, spec, env)
-			tg.warmth = rehearsal{workers: 2, calls: 200, within: 20 * time.Second}
-			err := tg.Prepare(t.Context(), standard, j)
-			named := strings.Contains(strings.Join(tg.Notes(), "\n"), "hidden, and in force")
-			if err == nil && named != strings.Contains(name, "hidden") {
-				t.Errorf("what is hidden is named: %v", named)
-			}
-			if err == nil {
-				err = tg.Verify(t.Context(), standard)
-			}
-			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			tg, err := tried(t, spec, env)
+			if !said(err, c.want) {
 				t.Errorf("%v, want %q", err, c.want)
+			}
+			named := strings.Contains(strings.Join(tg.Notes(), "\n"), "hidden, and in force")
+			if named != strings.Contains(name, "hidden") {
+				t.Errorf("what is hidden is named: %v", named)
 			}
 		})
 	}
 }
 
+// compiled returns why the policies of a section's own cannot be meant.
+func compiled(s *Spec) error {
+	p, err := s.plan(standard)
+	if err != nil {
+		return err
+	}
+	return p.compileBundle()
+}
+
 // TestOwnPoliciesAreChecked: what cannot be meant is refused before anything starts, with the place in the user's file.
 func TestOwnPoliciesAreChecked(t *testing.T) {
-	good := written(t, map[string]string{"a.cedar": departments})
-	rego := written(t, map[string]string{"policy.rego": salaries})
-	much := archived(t, map[string]string{"data.json": strings.Repeat(" ", 65<<20)})
-	bad := written(t, map[string]string{"a.cedar": "permit (principal, action, resource)\n\twhen { principal.d = 1 };\n"})
+	good := written(t, tree{"a.cedar": departments})
+	rego := written(t, tree{"policy.rego": salaries})
+	much := archived(t, tree{"data.json": strings.Repeat(" ", 65<<20)})
+	bad := written(t, tree{"a.cedar": "permit (principal, action, resource)\n\twhen { principal.d = 1 };\n"})
 	for name, c := range map[string]struct {
 		change func(s *Spec)
 		want   string
 	}{
-		"good":         {func(*Spec) {}, ""},
-		"no request":   {func(s *Spec) { s.Requests = nil }, "requests: name questions about the policies of the bundle"},
-		"none refused": {func(s *Spec) { s.Requests = s.Requests[:1] }, "none of them is expected to be denied"},
-		"their number": {func(s *Spec) { s.Policies = 5 }, "policies: a bundle has as many as it has"},
-		"no such file": {func(s *Spec) { s.Embedded.Bundle = "/nowhere" }, "bundle: open /nowhere: no such file"},
-		"another engine": {
-			func(s *Spec) { s.Embedded.Engine = engine.PDPX }, "bundle: own policies cannot be given to pdpx",
-		},
+		"good":           {func(*Spec) {}, ""},
+		"no request":     {func(s *Spec) { s.Requests = nil }, "requests: name questions about the policies of the bundle"},
+		"none refused":   {func(s *Spec) { s.Requests = s.Requests[:1] }, "none of them is expected to be denied"},
+		"their number":   {func(s *Spec) { s.Policies = 5 }, "policies: a bundle has as many as it has"},
+		"no such file":   {func(s *Spec) { s.Embedded.Bundle = "/nowhere" }, "bundle: open /nowhere: no such file"},
+		"another engine": {func(s *Spec) { s.Embedded.Engine = engine.PDPX }, "own policies cannot be given to pdpx"},
 		"reasons of tare's": {
 			func(s *Spec) {
 				*s = Spec{Embedded: &Embedded{Engine: engine.OPA}, OPA: &protocol.OPA{Messages: true}}
@@ -233,10 +232,8 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 				s.OPA = &protocol.OPA{Path: "a/deny", Messages: true}
 			}, "enforcer: its own answer is true or false",
 		},
-		"an archive of much": {
-			func(s *Spec) { s.Embedded.Engine, s.Embedded.Bundle = engine.OPA, much }, "bundle.tar.gz holds more than 64 MiB",
-		},
-		"no policies": {func(s *Spec) { s.Embedded.Bundle = t.TempDir() }, "there is no .cedar file"},
+		"an archive of much": {func(s *Spec) { *s = *ownSpec(engine.OPA, much) }, "bundle.tar.gz holds more than 64 MiB"},
+		"no policies":        {func(s *Spec) { s.Embedded.Bundle = t.TempDir() }, "there is no .cedar file"},
 		"no Cedar": {
 			func(s *Spec) { s.Embedded.Bundle = bad },
 			"a.cedar:2:23: at \"1\": exact got = want }\n    2 | \twhen { principal.d = 1 };\n        \t                     ^",
@@ -245,11 +242,7 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := ownSpec(engine.Cedar, good)
 			c.change(s)
-			p, err := s.plan(standard)
-			if err == nil {
-				err = p.compileBundle()
-			}
-			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			if err := compiled(s); !said(err, c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
@@ -275,12 +268,7 @@ func TestXACMLIsChecked(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := xacmlFile(t, c.text)
-			p, err := ownSpec(engine.ATT, file).plan(standard)
-			if err == nil {
-				err = p.compileBundle()
-			}
-			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			if err := compiled(ownSpec(engine.ATT, xacmlFile(t, c.text))); !said(err, c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
@@ -292,8 +280,8 @@ func TestXACMLIsChecked(t *testing.T) {
 
 // library are the files of a library as examples of Cedar are kept: what a user may read follows from entities, and a
 // reader's right is a template with a link.
-func library() map[string]string {
-	return map[string]string{
+func library() tree {
+	return tree{
 		"policies.cedar": "@id(\"loans\")\n" +
 			"permit (principal in Lib::Group::\"members\", action == Lib::Action::\"lend\", resource)\n" +
 			"when { principal.loans < 3 && context.at < datetime(\"2030-01-01\") };\n" +
@@ -328,33 +316,26 @@ func borrowing(who, does string) string {
 // TestCedarWithItsEntities: a folder of Cedar decides by its entities and schema about the requests in it, and a policy
 // that decides none of them is named.
 func TestCedarWithItsEntities(t *testing.T) {
-	for want, change := range map[string]func(files map[string]string){
-		"":               func(map[string]string) {},
-		"-lends\"":       func(files map[string]string) { delete(files, "entities.json") },
-		"canary \"reads": func(files map[string]string) { delete(files, "linked") },
+	for want, change := range map[string]func(f tree){
+		"":               func(tree) {},
+		"-lends\"":       func(f tree) { delete(f, "entities.json") },
+		"canary \"reads": func(f tree) { delete(f, "linked") },
 	} {
-		files := library()
-		change(files)
-		dir := written(t, files)
+		f := library()
+		change(f)
+		dir := written(t, f)
 		spec := &Spec{Embedded: &Embedded{Engine: engine.Cedar, Bundle: dir}, RequestFiles: dir}
 		spec.Requests = []Request{{ // what a request says of an entity stands beside what is known of it
 			Name: "cid-lends", Expect: "permit", Body: `{"subject": {"type": "Lib::User", "id": "cid",
 				"properties": {"loans": 0}}, "action": {"name": "Lib::Action::\"lend\"", "properties": {"late": true}},
 				"resource": {"type": "Lib::Book", "id": "atlas"}, "context": {"at": "2026-06-01"}}`,
 		}}
-		tg, j := opened(t, spec, testEnv(t))
-		err := tg.Prepare(t.Context(), standard, j)
-		if err == nil {
-			err = tg.Verify(t.Context(), standard)
+		tg, err := tried(t, spec, testEnv(t))
+		if !said(err, want) {
+			t.Fatalf("%v, want %q", err, want)
 		}
 		if want != "" {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %q", err, want)
-			}
 			continue
-		}
-		if err != nil {
-			t.Fatal(err)
 		}
 		notes := strings.Join(append(tg.Warnings(), tg.Notes()...), "\n")
 		for _, want := range []string{
@@ -382,7 +363,7 @@ func TestRequestFiles(t *testing.T) {
 		err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
-	dir = written(t, map[string]string{
+	dir = written(t, tree{
 		"x/permit/ä b.json": `{"user": "a"}`, "x/deny/.json": "1", "x/readme.json": "{", "x/deny/l.txt": "{",
 		"x/permit/two.yaml": "# inputs\n---\na: yes\n---\n---\n- 07\n", "x/deny/one.yml": "at: 2026-01-01",
 	})
@@ -397,33 +378,24 @@ func TestRequestFiles(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
-	for want, try := range map[string]func() ([]Request, error){
-		"for authzen, opa, openfga, xacml, not for pdpx": func() ([]Request, error) { return readRequests(dir, "pdpx") },
-		`holds no "Request"`: func() ([]Request, error) {
-			return readRequests(written(t, map[string]string{"ALLOW/x.json": "{}"}), "xacml")
-		},
-		"there is no request in": func() ([]Request, error) { return readRequests(t.TempDir(), "opa") },
-		"DENY/x.yaml: yaml: line 1: did not find": func() ([]Request, error) {
-			return readRequests(written(t, map[string]string{"DENY/x.yaml": "a: [1"}), "opa")
-		},
-		"DENY/x.yml: more than 4 MiB of YAML": func() ([]Request, error) {
-			return readRequests(written(t, map[string]string{"DENY/x.yml": strings.Repeat(" ", replica.MostYAML+1)}), "opa")
-		},
-		"there is no request": func() ([]Request, error) { // YAML is no form of these
-			return readRequests(written(t, map[string]string{"DENY/x.yaml": borrowing("a", "read")}), "authzen")
-		},
-		"DENY/x.json: a request is": func() ([]Request, error) {
-			return readRequests(written(t, map[string]string{"DENY/x.json": "[1]"}), "authzen")
-		},
-		"more than 200": func() ([]Request, error) {
-			many := map[string]string{}
-			for i := range mostRequests + 1 {
-				many[fmt.Sprintf("ALLOW/%d.json", i)] = "1"
-			}
-			return readRequests(written(t, many), "opa")
-		},
+	many, much := tree{}, strings.Repeat(" ", replica.MostYAML+1)
+	for i := range mostRequests + 1 {
+		many[fmt.Sprintf("ALLOW/%d.json", i)] = "1"
+	}
+	for want, c := range map[string]struct {
+		adapter string
+		files   tree
+	}{
+		"for authzen, opa, openfga, xacml, not for pdpx": {"pdpx", tree{"ALLOW/x.json": "{}"}},
+		`holds no "Request"`:                             {"xacml", tree{"ALLOW/x.json": "{}"}},
+		"there is no request in":                         {"opa", nil},
+		"DENY/x.yaml: yaml: line 1: did not find":        {"opa", tree{"DENY/x.yaml": "a: [1"}},
+		"DENY/x.yml: more than 4 MiB of YAML":            {"opa", tree{"DENY/x.yml": much}},
+		"there is no request":                            {"authzen", tree{"DENY/x.yaml": "{}"}}, // it has no YAML
+		"DENY/x.json: a request is":                      {"authzen", tree{"DENY/x.json": "[1]"}},
+		"more than 200":                                  {"opa", many},
 	} {
-		if _, err := try(); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readRequests(written(t, c.files), c.adapter); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -431,8 +403,8 @@ func TestRequestFiles(t *testing.T) {
 
 // TestBundlesAreTheProgram: blocks of two contents are never mixed, and a bundle is a factor.
 func TestBundlesAreTheProgram(t *testing.T) {
-	before := written(t, map[string]string{"a.cedar": departments})
-	after := written(t, map[string]string{"a.cedar": forbidden})
+	before := written(t, tree{"a.cedar": departments})
+	after := written(t, tree{"a.cedar": forbidden})
 	of := func() map[string]string {
 		all := []design.Treatment{
 			{ID: "before", Levels: map[string]string{"bundle": before}},
@@ -453,5 +425,102 @@ func TestBundlesAreTheProgram(t *testing.T) {
 	}
 	if again := of(); again[after] == first[after] || again[before] != first[before] {
 		t.Errorf("%v, then %v", first, again)
+	}
+}
+
+// TestDataThatGrow: the decision point has the copies, decides about them as about the originals, and answers what is
+// asked of the originals as before.
+func TestDataThatGrow(t *testing.T) {
+	body := func(text string) string { return `{"input": ` + text + `}` }
+	staff := func(name, who, expect string) Request {
+		return Request{
+			Name: name, Subject: Entity{Type: "User", ID: who}, Action: "read", Resource: Entity{Type: "doc", ID: "plan"},
+			Expect: expect,
+		}
+	}
+	check := func(user, doc string) string {
+		return `{"tuple_key": {"user": "user:` + user + `", "relation": "owner", "object": "doc:` + doc + `"}}`
+	}
+	for k, s := range map[engine.Kind]*Spec{
+		engine.OPA: {
+			Embedded: &Embedded{Bundle: written(t, tree{
+				"a.rego": "package a\nimport rego.v1\ndefault allow := false\nallow if {\n" +
+					"\tcount(data.staff) == input.n\n\tsome b in data.roles\n\tb.user == input.user\n}\n",
+				"data.json": `{"staff": {"ann": {}, "bob": {}}, "roles": [{"user": "ann"}]}`,
+			}), Data: &replica.Data{Of: []string{"staff", "roles[].user"}}},
+			OPA: &protocol.OPA{Path: "a/allow"},
+			Requests: []Request{
+				{Name: "original", Body: body(`{"n": 40, "user": "ann"}`), Expect: "permit"},
+				{Name: "copy", Body: body(`{"n": 40, "user": "ann~20"}`), Expect: "permit"},
+				{Name: "beyond", Body: body(`{"n": 40, "user": "ann~21"}`), Expect: "deny"},
+				{Name: "no-role", Body: body(`{"n": 40, "user": "bob~20"}`), Expect: "deny"},
+			},
+		},
+		engine.Cedar: {
+			Embedded: &Embedded{Bundle: written(t, tree{
+				"a.cedar": `permit (principal in Team::"staff", action, resource) when { principal.boss == User::"eve" };`,
+				"entities.json": `[{"uid": {"type": "User", "id": "ann"}, "attrs": {"boss": {"__entity": {"type": "User", ` +
+					`"id": "eve"}}}, "parents": [{"type": "Team", "id": "staff"}]}]`,
+			}), Data: &replica.Data{Of: []string{"User"}}},
+			Requests: []Request{
+				staff("original", "ann", "permit"), staff("copy", "ann~20", "permit"), staff("beyond", "ann~21", "deny"),
+			},
+		},
+		engine.OpenFGA: {
+			Embedded: &Embedded{Bundle: storeSpec(t, shelves).Embedded.Bundle},
+			Requests: []Request{
+				{Name: "original", Body: check("ann", "a"), Expect: "permit"},
+				{Name: "copy", Body: check("ann~20", "a~20"), Expect: "permit"},
+				{Name: "another", Body: check("ann~20", "a"), Expect: "deny"},
+			},
+		},
+	} {
+		t.Run(string(k), func(t *testing.T) {
+			env, _ := requireEngine(t, k)
+			s.Embedded.Engine = k
+			twenty := areatest.Treatment("data.times", "20")
+			if f := s.Validate(area.Asked{}, []design.Treatment{twenty}); len(f) > 0 {
+				t.Fatal(f)
+			}
+			tg, j := opened(t, s, env)
+			if err := tg.Prepare(t.Context(), twenty, j); err != nil {
+				t.Fatal(err)
+			}
+			if err := tg.Verify(t.Context(), twenty); err != nil {
+				t.Error(err)
+			}
+			if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, "the data are there 20 times, ") {
+				t.Errorf("notes:\n%s", notes)
+			}
+		})
+	}
+}
+
+// TestDataThatCannotGrow: what a file says of data that are not there is said at its place.
+func TestDataThatCannotGrow(t *testing.T) {
+	opa, cedar := ownSpec(engine.OPA, written(t, tree{"a.rego": salaries, "data.json": managers})),
+		ownSpec(engine.Cedar, filepath.Join(written(t, tree{"a.cedar": departments}), "a.cedar"))
+	for want, c := range map[string]struct {
+		spec *Spec
+		data replica.Data
+	}{
+		"embedded.data: data: of: say what grows":        {opa, replica.Data{}},
+		"embedded.data: data: of: bosses: the bundle's":  {opa, replica.Data{Of: []string{"bosses"}}},
+		"embedded.data: data: there is nothing":          {cedar, replica.Data{}},
+		"embedded.data: data: it is about the data of a": {embedded(engine.Cedar, Planted{}), replica.Data{}},
+		"embedded.data.times: data.times is varied":      {opa, replica.Data{Of: []string{"managers"}, Times: 5}},
+	} {
+		s := *c.spec
+		e := *s.Embedded
+		e.Data = &c.data
+		s.Embedded = &e
+		var got []string
+		twice := areatest.Treatment("data.times", "2")
+		for _, f := range s.Validate(area.Asked{}, []design.Treatment{twice}) {
+			got = append(got, f.Path+": "+f.Message)
+		}
+		if !strings.Contains(strings.Join(got, "\n"), want) {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -1,8 +1,8 @@
 package decision
 
 import (
+	"fmt"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,18 +17,19 @@ import (
 	"tare/internal/load"
 	"tare/internal/question"
 	"tare/internal/unit"
+	"tare/rigs/areatest"
 	"tare/rigs/hosttest"
 )
 
 // TestTrespassesOfEveryAdapter: each question whose answer is no is a trespass beside the permitted question that is
 // most like it; a permit is a breach, a refusal is not, and an answer that decides nothing is neither.
 func TestTrespassesOfEveryAdapter(t *testing.T) {
-	alice, doc := Entity{Type: "user", ID: "alice"}, Entity{Type: "doc", ID: "1"}
-	requests := []Request{
-		{Name: "other", Subject: Entity{Type: "user", ID: "carol"}, Action: "read", Resource: doc, Expect: "permit"},
-		{Name: "read", Subject: alice, Action: "read", Resource: doc, Expect: "permit"},
-		{Name: "write", Subject: alice, Action: "write", Resource: doc, Expect: "deny"},
-	}
+	const review = `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","status":{"allowed":`
+	const doc = `, resource: {type: doc, id: "1"}`
+	requests := specOf(t, `requests: [
+		{name: other, subject: {type: user, id: carol}, action: read, expect: permit`+doc+`},
+		{name: read, subject: {type: user, id: alice}, action: read, expect: permit`+doc+`},
+		{name: write, subject: {type: user, id: alice}, action: write, expect: deny`+doc+`}]`).Requests
 	for _, c := range []struct {
 		adapter                   string
 		want                      string // trespass of twin
@@ -44,10 +45,7 @@ func TestTrespassesOfEveryAdapter(t *testing.T) {
 			`{"Response":[{"Decision":"NotApplicable"}]}`,
 		},
 		{"openfga", "write of read", `{"allowed":false}`, `{"allowed":true}`, `{}`},
-		{
-			"k8s-sar", "write of read", `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","status":{"allowed":false,"denied":true}}`,
-			`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","status":{"allowed":true}}`, `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","status":{"allowed":false}}`,
-		},
+		{"k8s-sar", "write of read", review + `false,"denied":true}}`, review + `true}}`, review + `false}}`},
 		{
 			"pdpx", "monitoring-absent of monitoring, guard-minmax-deny of guard-minmax, " +
 				"guard-frequency-deny of guard-frequency",
@@ -110,8 +108,7 @@ func TestTrespassesOfEveryAdapter(t *testing.T) {
 
 // TestTrespassesWithoutPermits: among requests that are all refused each is its own twin, and guard is not asked.
 func TestTrespassesWithoutPermits(t *testing.T) {
-	spec := embedded(engine.Cedar, Planted{})
-	spec.Position = model.Absent
+	spec := specOf(t, "embedded: {engine: cedar}, position: absent")
 	tg, _ := prepared(t, spec)
 	ops, err := tg.Trespasses(standard)
 	if err != nil || len(ops) != 2 || ops[0].Twin != ops[0].Name {
@@ -132,7 +129,7 @@ func TestMixesThatAsk(t *testing.T) {
 			t.Errorf("the mix %q asks: %t, want %t", mix, got, want)
 		}
 	}
-	url := design.Treatment{ID: "there", Levels: map[string]string{"adapter": "openfga", "url": "http://127.0.0.1:1"}}
+	url := areatest.Treatment("adapter", "openfga", "url", "http://127.0.0.1:1")
 	if (&Spec{}).Asks([]design.Treatment{url}, nil) {
 		t.Error("a section that is not valid asks")
 	}
@@ -143,10 +140,7 @@ func TestMixesThatProve(t *testing.T) {
 	for mix, want := range map[string]bool{"": true, "healthcheck statistics": false, "healthcheck guard-minmax": true} {
 		spec := embedded(engine.PDPX, Planted{})
 		spec.PDPX = &protocol.PDPX{Operations: strings.Fields(mix)}
-		tg, _ := prepared(t, spec)
-		if err := tg.Verify(t.Context(), standard); err != nil {
-			t.Fatal(err)
-		}
+		tg, _ := verifiedIn(t, spec, testEnv(t))
 		if got := tg.Can().Unproved(standard); (got == "") != want {
 			t.Errorf("%q: %q; want that it is proved: %v", mix, got, want)
 		}
@@ -155,9 +149,7 @@ func TestMixesThatProve(t *testing.T) {
 
 // TestBatchesWithOnePermitAreBreaches: one permit in a batch that must be refused is a breach, whatever else is wrong.
 func TestBatchesWithOnePermitAreBreaches(t *testing.T) {
-	spec := embedded(engine.Cedar, Planted{})
-	spec.Batch = 3
-	tg, _ := prepared(t, spec)
+	tg, _ := prepared(t, specOf(t, "embedded: {engine: cedar}, batch: 3"))
 	ops, err := tg.Trespasses(standard)
 	if err != nil {
 		t.Fatal(err)
@@ -202,9 +194,7 @@ func impose(tb testing.TB, c area.Condition, meanwhile func()) {
 // TestConditionsLeaveNothingBehind: after each condition the reference answers as before, and the journal names no more
 // than the processes that run.
 func TestConditionsLeaveNothingBehind(t *testing.T) {
-	spec := embedded(engine.Cedar, Planted{})
-	spec.Policies = 5
-	spec.Embedded.Enforcer = &Enforcer{}
+	spec := specOf(t, "embedded: {engine: cedar, enforcer: {}}, policies: 5")
 	tg, j := prepared(t, spec)
 	p := tg.arm(standard.ID)
 	var names []string
@@ -250,41 +240,26 @@ func revoked(tb testing.TB, p *arm, n int) []float64 {
 // when its withdrawal is acknowledged. What was granted for the measurement is gone after it.
 func TestTimeToRevoke(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
-	const ttl = 3 * time.Second
-	for _, c := range []struct {
-		planted Planted
-		least   float64
-		most    float64
-	}{{Planted{}, 0, 0}, {Planted{Cache: unit.Duration(ttl)}, 0.9 * ttl.Seconds(), 1.1 * ttl.Seconds()}} {
-		spec := embedded(engine.Cedar, c.planted)
-		spec.Policies = 5
-		tg, _ := prepared(t, spec)
+	for planted, within := range map[string][2]float64{"": {0, 0}, "cache: 3s": {2.7, 3.3}} {
+		tg, _ := prepared(t, specOf(t, "embedded: {engine: cedar, planted: {"+planted+"}}, policies: 5"))
 		p := tg.arm(standard.ID)
 		got := revoked(t, p, 10)
-		if median := got[len(got)/2]; median < c.least || median > c.most {
-			t.Errorf("with %+v: revoked after %v s, want the median from %v to %v", c.planted, got, c.least, c.most)
+		if median := got[len(got)/2]; median < within[0] || median > within[1] {
+			t.Errorf("with %q: revoked after %v s, want the median within %v", planted, got, within)
 		}
 		if a, err := p.question(t.Context(), p.set.Granted(p.set.N+1)); err != nil || a.Decision == model.Permit {
-			t.Errorf("with %+v, afterwards: %+v, %v", c.planted, a, err)
+			t.Errorf("with %q, afterwards: %+v, %v", planted, a, err)
 		}
 	}
 }
 
 // TestRevokeOfOPA withdraws permissions from a real OPA, through its policy API.
 func TestRevokeOfOPA(t *testing.T) {
-	hosttest.SkipIfShort(t)
-	env := testEnv(t)
-	env.Getenv = os.LookupEnv
-	l := requireEngine(t, engine.OPA, env)
+	env, l := requireEngine(t, engine.OPA)
 	if l.Path == env.Self {
 		hosttest.Missing(t, "the opa on PATH takes no policies from tare", "make engines")
 	}
-	spec := embedded(engine.OPA, Planted{})
-	spec.Policies = 5
-	tg, j := opened(t, spec, env)
-	if err := tg.Prepare(t.Context(), standard, j); err != nil {
-		t.Fatal(err)
-	}
+	tg, _ := preparedIn(t, specOf(t, "embedded: {engine: opa}, policies: 5"), env)
 	impose(t, tg.condition(t, area.Reload), func() { time.Sleep(3 * reloadEvery) })
 	if got := revoked(t, tg.arm(standard.ID), 5); got[4] > 0.1 {
 		t.Errorf("revoked after %v s, want at once", got)
@@ -356,9 +331,8 @@ func TestStrangersCannotReload(t *testing.T) {
 func TestEnforcerFailureMode(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	for _, allow := range []bool{false, true} {
-		spec := embedded(engine.Cedar, Planted{})
-		spec.Embedded.Enforcer = &Enforcer{Timeout: unit.Duration(500 * time.Millisecond), FailureModeAllow: allow}
-		tg, _ := prepared(t, spec)
+		enforcer := fmt.Sprintf("{timeout: 500ms, failure_mode_allow: %t}", allow)
+		tg, _ := prepared(t, specOf(t, "embedded: {engine: cedar, enforcer: "+enforcer+"}"))
 		p := tg.arm(standard.ID)
 		want := model.Deny
 		if allow {
@@ -381,9 +355,7 @@ func TestEnforcerFailureMode(t *testing.T) {
 // itself; none does before and after.
 func TestSlowDecisionPoints(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
-	spec := embedded(engine.Cedar, Planted{})
-	spec.Embedded.Enforcer = &Enforcer{Timeout: unit.Duration(300 * time.Millisecond), FailureModeAllow: true}
-	tg, _ := prepared(t, spec)
+	tg, _ := prepared(t, specOf(t, "embedded: {engine: cedar, enforcer: {timeout: 300ms, failure_mode_allow: true}}"))
 	p := tg.arm(standard.ID)
 	forbidden := p.questions[slices.IndexFunc(p.questions, func(q model.Question) bool { return q.Want == model.Deny })]
 	permitted := func(n int) (out int) {
@@ -415,46 +387,31 @@ func TestSlowDecisionPoints(t *testing.T) {
 // TestConditionsThatCannotBe: each has its reason, and what is announced is what the target has.
 func TestConditionsThatCannotBe(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no opa there
-	fronted := embedded(engine.ATT, Planted{})
-	fronted.Embedded.Enforcer = &Enforcer{}
 	for _, c := range []struct {
-		name string
-		spec *Spec
-		can  string
-		not  map[string]string
+		section, can string
+		not          tree
 	}{
+		{"", "restart cold starved reload revoke", tree{area.Slow: "embedded.enforcer", area.Partition: "embedded.enforcer"}},
+		{"embedded: {engine: pdpx}", "restart cold starved reload", tree{area.Revoke: "permits more than before"}},
+		{"embedded: {engine: opa}", "restart cold starved reload revoke", nil},
 		{
-			"cedar", embedded(engine.Cedar, Planted{}), "restart cold starved reload revoke",
-			map[string]string{area.Slow: "embedded.enforcer", area.Partition: "embedded.enforcer"},
+			"embedded: {engine: att, enforcer: {}}", "restart cold starved slow partition",
+			tree{area.Reload: "reads its policies once", area.Revoke: "reads its policies once"},
 		},
-		{
-			"pdpx", embedded(engine.PDPX, Planted{}), "restart cold starved reload",
-			map[string]string{area.Revoke: "permits more than before"},
-		},
-		{"opa", embedded(engine.OPA, Planted{}), "restart cold starved reload revoke", nil},
-		{
-			"att", fronted, "restart cold starved slow partition",
-			map[string]string{area.Reload: "reads its policies once", area.Revoke: "reads its policies once"},
-		},
-		{
-			"a url", &Spec{Adapter: "pdpx", URL: "http://127.0.0.1:1"}, "",
-			map[string]string{area.Restart: "did not start", area.Reload: "load: true"},
-		},
-		{
-			"an opa that is filled", opaSpec("http://127.0.0.1:1"), "reload revoke",
-			map[string]string{area.Slow: "did not start"},
-		},
+		{"adapter: pdpx, url: http://pdp", "", tree{area.Restart: "did not start", area.Reload: "load: true"}},
+		{"adapter: opa, url: http://opa, load: true", "reload revoke", tree{area.Slow: "did not start"}},
 	} {
-		if got := strings.Join(c.spec.Conditions(), " "); got != c.can {
-			t.Errorf("%s: %q, want %q", c.name, got, c.can)
+		s := specOf(t, c.section)
+		if got := strings.Join(s.Conditions(), " "); got != c.can {
+			t.Errorf("%s: %q, want %q", c.section, got, c.can)
 		}
 		for name, why := range c.not {
-			if got := c.spec.WhyNot(name, nil); !strings.Contains(got, why) {
-				t.Errorf("%s, %s: %q, want %q", c.name, name, got, why)
+			if got := s.WhyNot(name, nil); !strings.Contains(got, why) {
+				t.Errorf("%s, %s: %q, want %q", c.section, name, got, why)
 			}
 		}
 	}
-	att := design.Treatment{ID: "att", Levels: map[string]string{"engine": "att"}}
+	att := areatest.Treatment("engine", "att")
 	varied := &Spec{}
 	if varied.WhyNot(area.Reload, []design.Treatment{att}) == "" ||
 		varied.WhyNot(area.Reload, []design.Treatment{att, standard}) != "" {
@@ -473,10 +430,7 @@ func TestConditionsOfALoadedOPA(t *testing.T) {
 	f := &fakeOPA{token: plantedSecret, modules: map[string]string{"theirs": "package theirs"}}
 	server := httptest.NewServer(f)
 	defer server.Close()
-	tg, j := opened(t, opaSpec(server.URL), testEnv(t, "OPA_TOKEN", plantedSecret))
-	if err := tg.Prepare(t.Context(), standard, j); err != nil {
-		t.Fatal(err)
-	}
+	tg, j := preparedIn(t, opaSpec(server.URL), testEnv(t, "OPA_TOKEN", plantedSecret))
 	var names []string
 	for _, c := range tg.Conditions(standard) {
 		names = append(names, c.Name)

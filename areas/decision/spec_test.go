@@ -2,10 +2,15 @@ package decision
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v4"
 
 	"tare/area"
 	"tare/areas/decision/engine"
@@ -13,26 +18,15 @@ import (
 	"tare/areas/decision/protocol"
 	"tare/internal/design"
 	"tare/internal/kit"
-	"tare/internal/question"
+	"tare/rigs/areatest"
 )
 
 // TestSchemaEnumsMatchTheCode: the schema allows the values that the code knows.
 func TestSchemaEnumsMatchTheCode(t *testing.T) {
-	enum := func(in reflect.Type, field string) []string {
-		f, ok := in.FieldByName(field)
-		if !ok {
-			t.Fatalf("%v has no field %s", in, field)
-		}
-		var out []string
-		for rule := range strings.SplitSeq(f.Tag.Get("jsonschema"), ",") {
-			if word, ok := strings.CutPrefix(rule, "enum="); ok {
-				out = append(out, word)
-			}
-		}
-		return slices.Sorted(slices.Values(out))
-	}
-	if got, want := enum(reflect.TypeFor[Planted](), "Answer"),
-		slices.Sorted(slices.Values(plantedAnswers())); !slices.Equal(got, want) {
+	f, _ := reflect.TypeFor[Planted]().FieldByName("Answer")
+	want := slices.Sorted(slices.Values(plantedAnswers()))
+	got := strings.Split(strings.TrimPrefix(f.Tag.Get("jsonschema"), "enum="), ",enum=")
+	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("planted answers in the schema: %v, want %v", got, want)
 	}
 }
@@ -41,8 +35,7 @@ func TestSchemaEnumsMatchTheCode(t *testing.T) {
 func TestEveryFieldIsDescribed(t *testing.T) {
 	for _, of := range []reflect.Type{
 		reflect.TypeFor[Spec](), reflect.TypeFor[Embedded](), reflect.TypeFor[Planted](), reflect.TypeFor[Process](),
-		reflect.TypeFor[Metrics](),
-		reflect.TypeFor[Request](), reflect.TypeFor[Entity](), reflect.TypeFor[protocol.OPA](),
+		reflect.TypeFor[Metrics](), reflect.TypeFor[Request](), reflect.TypeFor[Entity](), reflect.TypeFor[protocol.OPA](),
 		reflect.TypeFor[protocol.OpenFGA](), reflect.TypeFor[protocol.PDPX](),
 	} {
 		for f := range of.Fields() {
@@ -80,189 +73,91 @@ func TestAdapterGetsItsOwnOptions(t *testing.T) {
 	}
 }
 
-func testRequests() []Request {
-	return []Request{{Name: "yes", Expect: "permit"}, {Name: "no", Expect: "deny"}}
-}
-
-// requestsWithSecret returns requests whose context contains a token.
-func requestsWithSecret(token string) []Request {
-	out := testRequests()
-	out[0].Context = map[string]string{"token": token}
-	return out
+// specOf reads a section from the fields that it has in a file.
+func specOf(t testing.TB, fields string) *Spec {
+	t.Helper()
+	s := &Spec{}
+	d := yaml.NewDecoder(strings.NewReader("{" + fields + "}"))
+	d.KnownFields(true)
+	if err := d.Decode(s); err != nil {
+		t.Fatalf("%s: %v", fields, err)
+	}
+	return s
 }
 
 // TestValidate checks the findings of Validate and their paths.
 func TestValidate(t *testing.T) {
-	const local = "http://127.0.0.1:8080"
-	for name, c := range map[string]struct {
-		spec Spec
-		path string
-		says string // empty: valid
-	}{
-		"the default":             {Spec{}, "", ""},
-		"an embedded pdpx":        {Spec{Embedded: &Embedded{Engine: engine.PDPX}, Policies: 7}, "", ""},
-		"adapter with its engine": {Spec{Adapter: "opa"}, "", ""},
-		"a real pdpx": {Spec{
-			Adapter: "pdpx", URL: "https://pdp:6969", Username: "u",
-			Password: area.Secret{Env: "P"},
-		}, "", ""},
-		"requests": {Spec{Adapter: "authzen", URL: local, Requests: testRequests()}, "", ""},
-		"loaded":   {Spec{Adapter: "opa", URL: local, Load: true, Policies: 5, Position: model.First}, "", ""},
+	const opa = "adapter: opa, url: http://127.0.0.1:8080, "
+	const authzen, pdpx = "adapter: authzen, url: http://127.0.0.1:8080, ", "adapter: pdpx, url: http://127.0.0.1:8080, "
+	const yes, no = "{name: yes, expect: permit}", "{name: no, expect: deny}"
+	const asked = "requests: [" + yes + ", " + no + "], "
+	const bearing = "requests: [{name: yes, expect: permit, context: {token: '{jwt}'}}, " + no + "], "
+	const user, jwt = "username: u, password: {env: P}, ", "secrets: {jwt: {file: t}}, "
+	for _, c := range []struct{ section, path, says string }{ // nothing said: valid
+		{"", "", ""},
+		{"embedded: {engine: pdpx}, policies: 7", "", ""},
+		{"adapter: opa", "", ""},
+		{"adapter: pdpx, url: https://pdp:6969, " + user, "", ""},
+		{authzen + asked, "", ""},
+		{opa + "load: true, policies: 5, position: first", "", ""},
 
-		"secrets in the clear": {Spec{
-			Adapter: "pdpx", URL: "http://pdp:6969", Username: "u",
-			Password: area.Secret{Env: "P"},
-		}, "url", "expose_secrets: true"},
-		"secrets over plain gRPC": {Spec{
-			Adapter: "ext-authz", URL: "grpc://pdp:9191", Token: area.Secret{Env: "P"},
-			Requests: testRequests(),
-		}, "url", "over grpc://"},
-		"secrets to anybody": {
-			Spec{
-				Adapter: "opa", URL: "https://pdp", Load: true, SecretHeaders: map[string]area.Secret{"X": {Env: "P"}},
-				TLS: &kit.TLS{Insecure: true},
-			}, "url", "is not verified",
+		{"adapter: pdpx, url: http://pdp:6969, " + user, "url", "expose_secrets: true"},
+		{"adapter: pdpx, url: http://pdp:6969, expose_secrets: true, " + user, "", ""},
+		{"adapter: ext-authz, url: grpc://pdp:9191, token: {env: P}, " + asked, "url", "over grpc://"},
+		{
+			"adapter: opa, url: https://pdp, load: true, secret_headers: {X: {env: P}}, tls: {insecure: true}", "url",
+			"is not verified",
 		},
-		"secrets that may be exposed": {Spec{
-			Adapter: "pdpx", URL: "http://pdp:6969", Username: "u",
-			Password: area.Secret{Env: "P"}, ExposeSecrets: true,
-		}, "", ""},
+		{opa + bearing + jwt, "", ""},
+		{opa + asked + jwt, "secrets", "does not stand in the body"},
+		{"adapter: ext-authz, url: grpc://127.0.0.1:1, " + bearing + jwt, "secrets", "no JSON"},
+		{jwt, "secrets", "leave it out"},
 
-		"secrets in requests": {Spec{
-			Adapter: "opa", URL: local, Requests: requestsWithSecret("{jwt}"),
-			Secrets: map[string]area.Secret{"jwt": {File: "t"}},
-		}, "", ""},
-		"secrets of nothing": {Spec{
-			Adapter: "opa", URL: local, Requests: testRequests(),
-			Secrets: map[string]area.Secret{"jwt": {File: "t"}},
-		}, "secrets", "does not stand in the body"},
-		"secrets of ext-authz": {Spec{
-			Adapter: "ext-authz", URL: "grpc://127.0.0.1:1", Requests: requestsWithSecret("{jwt}"),
-			Secrets: map[string]area.Secret{"jwt": {File: "t"}},
-		}, "secrets", "no JSON"},
-		"secrets of embedded ones": {Spec{Secrets: map[string]area.Secret{"jwt": {File: "t"}}}, "secrets", "leave it out"},
+		{opa + "embedded: {}", "url", "exclude each other"},
+		{"url: http://127.0.0.1:8080", "adapter", "which protocol"},
+		{"adapter: ldap", "adapter", "ldap"},
+		{"adapter: opa, embedded: {engine: cedar}", "adapter", "speaks authzen, not opa"},
+		{"adapter: ext-authz", "url", "no embedded decision point that speaks ext-authz"},
+		{"adapter: opa, load: true, url: 'http://me:pass@127.0.0.1'", "url", "must not hold credentials"},
+		{"adapter: opa, load: true, url: 'http://127.0.0.1:8080?x=1'", "url", "query"},
+		{"adapter: opa, load: true, url: 'ftp://127.0.0.1'", "url", "ftp"},
+		{opa + "load: true, tls: {insecure: true}", "tls", "not https"},
+		{"adapter: opa, load: true, url: https://127.0.0.1, tls: {cert: c}", "tls.key", "private key"},
 
-		"url and embedded":    {Spec{URL: local, Adapter: "opa", Embedded: &Embedded{}}, "url", "exclude each other"},
-		"url without adapter": {Spec{URL: local}, "adapter", "which protocol"},
-		"unknown adapter":     {Spec{Adapter: "ldap"}, "adapter", "ldap"},
-		"engine and adapter": {
-			Spec{Adapter: "opa", Embedded: &Embedded{Engine: engine.Cedar}},
-			"adapter",
-			"speaks authzen, not opa",
+		{authzen, "requests", "questions whose answers are known"},
+		{opa, "requests", "load: true"},
+		{authzen + "requests: [" + yes + "]", "requests", "would not be found out"},
+		{authzen + "requests: [" + yes + ", " + no + ", " + yes + ", " + no + "]", "requests[2].name", "twice"},
+		{
+			authzen + "requests: [" + yes + ", " + no + ", {name: x, body: '{', expect: deny}]", "requests[2].body", "JSON",
 		},
-		"no embedded ext-authz": {Spec{Adapter: "ext-authz"}, "url", "no embedded decision point that speaks ext-authz"},
-		"credentials in url": {
-			Spec{Adapter: "opa", URL: "http://me:pass@127.0.0.1", Load: true},
-			"url",
-			"must not hold credentials",
+		{opa + "load: true, " + asked, "requests", "leave out one"},
+		{authzen + "load: true, " + asked, "load", "no way to put policies"},
+		{authzen + "policies: 4, " + asked, "policies", "not ours to say"},
+
+		{"load: true", "load", "leave it out"},
+		{"username: u", "username", "credentials of its own"},
+		{"process: {pid: 1}", "process", "leave it out"},
+		{opa + "load: true, process: {pid: 1, port: 2}", "process", "one way"},
+		{opa + "load: true, metrics: {url: 127.0.0.1}", "metrics.url", "want a URL"},
+		{pdpx + "password: {env: P}", "username", "needs its username"},
+		{pdpx + "username: u, token: {env: P}", "token", "exclude each other"},
+		{"adapter: opa, batch: 4", "batch", "one question in a request"},
+		{"headers: {X-Api-Key: k}", "headers.X-Api-Key", "secret_headers"},
+		{"secret_headers: {Host: {env: H}}", "secret_headers.Host", "belongs to the protocol"},
+
+		{"embedded: {engine: att, planted: {leak_per_minute: 1B}}", "embedded.planted", "not into att"},
+		{
+			"embedded: {planted: {answer: always-permit, answer_after: 5s}}", "embedded.planted.answer_after", "from its start",
 		},
-		"a query":        {Spec{Adapter: "opa", URL: local + "?x=1", Load: true}, "url", "query"},
-		"another scheme": {Spec{Adapter: "opa", URL: "ftp://127.0.0.1", Load: true}, "url", "ftp"},
-		"tls without https": {
-			Spec{Adapter: "opa", URL: local, Load: true, TLS: &kit.TLS{Insecure: true}},
-			"tls",
-			"not https",
-		},
-		"nothing known":  {Spec{Adapter: "authzen", URL: local}, "requests", "questions whose answers are known"},
-		"nothing loaded": {Spec{Adapter: "opa", URL: local}, "requests", "load: true"},
-		"no deny": {
-			Spec{Adapter: "authzen", URL: local, Requests: testRequests()[:1]},
-			"requests",
-			"would not be found out",
-		},
-		"twice": {
-			Spec{Adapter: "authzen", URL: local, Requests: append(testRequests(), testRequests()...)},
-			"requests[2].name", "twice",
-		},
-		"no JSON": {Spec{
-			Adapter: "authzen", URL: local,
-			Requests: append(testRequests(), Request{Name: "x", Body: "{", Expect: "deny"}),
-		}, "requests[2].body", "JSON"},
-		"load and requests": {
-			Spec{Adapter: "opa", URL: local, Load: true, Requests: testRequests()},
-			"requests",
-			"leave out one",
-		},
-		"load of authzen": {
-			Spec{Adapter: "authzen", URL: local, Load: true, Requests: testRequests()},
-			"load",
-			"no way to put policies",
-		},
-		"policies of others": {
-			Spec{Adapter: "authzen", URL: local, Requests: testRequests(), Policies: 4},
-			"policies",
-			"not ours to say",
-		},
-		"embedded with load": {Spec{Load: true}, "load", "leave it out"},
-		"embedded with user": {Spec{Username: "u"}, "username", "credentials of its own"},
-		"embedded process":   {Spec{Process: &Process{PID: 1}}, "process", "leave it out"},
-		"two ways to process": {
-			Spec{Adapter: "opa", URL: local, Load: true, Process: &Process{PID: 1, Port: 2}},
-			"process",
-			"one way",
-		},
-		"metrics elsewhere": {
-			Spec{Adapter: "opa", URL: local, Load: true, Metrics: &Metrics{URL: "127.0.0.1"}},
-			"metrics.url", "want a URL",
-		},
-		"a password alone": {
-			Spec{Adapter: "pdpx", URL: local, Password: area.Secret{Env: "P"}},
-			"username",
-			"needs its username",
-		},
-		"user and token": {
-			Spec{Adapter: "pdpx", URL: local, Username: "u", Token: area.Secret{Env: "P"}},
-			"token",
-			"exclude each other",
-		},
-		"batches of opa":  {Spec{Adapter: "opa", Batch: 4}, "batch", "one question in a request"},
-		"a secret header": {Spec{Headers: map[string]string{"X-Api-Key": "k"}}, "headers.X-Api-Key", "secret_headers"},
-		"a protocol's header": {
-			Spec{SecretHeaders: map[string]area.Secret{"Host": {Env: "H"}}},
-			"secret_headers.Host",
-			"belongs to the protocol",
-		},
-		"faults in java": {
-			Spec{Embedded: &Embedded{Engine: engine.ATT, Planted: &Planted{Leak: 1}}},
-			"embedded.planted", "not into att",
-		},
-		"a late fault in cedar": {
-			Spec{Embedded: &Embedded{Planted: &Planted{Answer: "always-permit", AnswerAfter: 5e9}}},
-			"embedded.planted.answer_after", "from its start",
-		},
-		"no fault to come later": {
-			Spec{Embedded: &Embedded{Engine: engine.PDPX, Planted: &Planted{AnswerAfter: 5e9}}},
-			"embedded.planted.answer_after", "no planted answer",
-		},
-		"another's options": {Spec{OPA: &protocol.OPA{Path: "x"}}, "opa", "options of opa, not of authzen"},
-		"the rule of opa as path": {
-			Spec{Adapter: "opa", URL: local, Path: "authz/allow", Requests: testRequests()},
-			"path",
-			"write opa: {path: authz/allow}",
-		},
-		"a path of openfga": {Spec{Adapter: "openfga", URL: local, Load: true, Path: "x"}, "path", "leave it out"},
-		"an unknown operation": {
-			Spec{Adapter: "pdpx", PDPX: &protocol.PDPX{Operations: []string{"monitor"}}},
-			"pdpx.operations", "is not one of",
-		},
-		"a client certificate": {
-			Spec{Adapter: "opa", URL: "https://127.0.0.1", Load: true, TLS: &kit.TLS{Cert: "c"}},
-			"tls.key", "private key",
-		},
+		{"embedded: {engine: pdpx, planted: {answer_after: 5s}}", "embedded.planted.answer_after", "no planted answer"},
+		{"opa: {path: x}", "opa", "options of opa, not of authzen"},
+		{opa + "path: authz/allow, " + asked, "path", "write opa: {path: authz/allow}"},
+		{"adapter: openfga, url: http://127.0.0.1:8080, load: true, path: x", "path", "leave it out"},
+		{"adapter: pdpx, pdpx: {operations: [monitor]}", "pdpx.operations", "is not one of"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			found := c.spec.Validate(question.Of(design.Soak).Asked(), nil)
-			if c.says == "" {
-				if len(found) > 0 {
-					t.Errorf("findings %v", found)
-				}
-				return
-			}
-			if len(found) != 1 || found[0].Path != c.path || !strings.Contains(found[0].Message, c.says) ||
-				found[0].Severity != area.Error {
-				t.Errorf("findings %+v, want %q at %q", found, c.says, c.path)
-			}
-		})
+		found := areatest.Validate(specOf(t, c.section), design.Soak, nil)
+		areatest.WantFinding(t, c.section, found, area.Finding{Path: c.path, Severity: area.Error, Message: c.says})
 	}
 }
 
@@ -284,47 +179,34 @@ func TestLevels(t *testing.T) {
 	if !reflect.DeepEqual(s, &Spec{Embedded: &Embedded{Planted: &Planted{}}}) {
 		t.Errorf("the levels changed the section itself: %+v", s)
 	}
-	for _, levels := range []map[string]string{
-		{"engine": "opal"},
-		{"policies": "0"},
-		{"policies": "many"},
-		{"batch": "100000"},
-		{"planted.leak_per_minute": "1"},
-		{"colour": "red"},
+	for _, pair := range [][2]string{
+		{"engine", "opal"},
+		{"policies", "0"},
+		{"policies", "many"},
+		{"batch", "100000"},
+		{"planted.leak_per_minute", "1"},
+		{"colour", "red"},
 	} {
-		if _, err := s.under(levels); err == nil {
-			t.Errorf("%v is taken", levels)
+		if _, err := s.under(map[string]string{pair[0]: pair[1]}); err == nil {
+			t.Errorf("%v is taken", pair)
 		}
 	}
-	for _, levels := range []map[string]string{
-		{"position": "middle"},
-		{"planted.answer": "maybe"},
-		{"engine": "opa", "batch": "3"},
+	for _, levels := range [][]string{
+		{"position", "middle"}, {"planted.answer", "maybe"}, {"engine", "opa", "batch", "3"},
 	} {
-		found := (&Spec{}).Validate(question.Of(design.Compare).Asked(), []design.Treatment{{
-			ID:     design.ID(levels),
-			Levels: levels,
-		}})
-		if len(found) != 1 || found[0].Path != "" || !strings.Contains(found[0].Message, "treatment") {
-			t.Errorf("levels %v: got %+v, want one finding about the treatment", levels, found)
-		}
+		found := areatest.Validate(&Spec{}, design.Compare, [][]string{levels})
+		areatest.WantFinding(t, levels[0], found, area.Finding{Severity: area.Error, Message: "treatment"})
 	}
-	varied := []design.Treatment{
-		{ID: "a", Levels: map[string]string{"policies": "1"}},
-		{ID: "b", Levels: map[string]string{"policies": "2"}},
-	}
-	if found := (&Spec{Policies: 3}).Validate(question.Of(design.Scale).Asked(), varied); len(found) != 1 ||
-		found[0].Path != "policies" {
-		t.Errorf("said twice: %+v", found)
+	twice := areatest.Validate(&Spec{Policies: 3}, design.Scale, [][]string{{"policies", "1"}, {"policies", "2"}})
+	if len(twice) != 1 || twice[0].Path != "policies" {
+		t.Errorf("said twice: %+v", twice)
 	}
 }
 
 // TestLevelsChooseTheEndpoint: one URL against another, or against an embedded engine.
 func TestLevelsChooseTheEndpoint(t *testing.T) {
-	s := &Spec{Requests: nil}
-	here := design.Treatment{ID: "here", Levels: map[string]string{"engine": "opa"}}
-	there := design.Treatment{ID: "there", Levels: map[string]string{"adapter": "opa", "url": "https://opa:8181"}}
-	if !kit.Loopback(s, []design.Treatment{here}) || kit.Loopback(s, []design.Treatment{here, there}) {
+	here, there := areatest.Treatment("engine", "opa"), areatest.Treatment("adapter", "opa", "url", "https://opa:8181")
+	if !kit.Loopback(&Spec{}, []design.Treatment{here}) || kit.Loopback(&Spec{}, []design.Treatment{here, there}) {
 		t.Error("a treatment elsewhere is not seen")
 	}
 	for url, want := range map[string]bool{
@@ -386,21 +268,123 @@ func TestSectionSurvivesTheJournal(t *testing.T) {
 
 // TestPlanListsChanges and locks.
 func TestPlanListsChanges(t *testing.T) {
-	arms := []design.Treatment{
-		{Levels: map[string]string{"engine": "cedar"}},
-		{Levels: map[string]string{"engine": "cedar"}},
-		{Levels: map[string]string{"engine": "opa"}},
-	}
-	if got := strings.Join((&Spec{}).Creates(arms),
-		"; "); got != "2 processes on loopback: cedar; 1 process on loopback: opa" {
+	cedar := areatest.Treatment("engine", "cedar")
+	got := strings.Join((&Spec{}).Creates([]design.Treatment{cedar, cedar, areatest.Treatment("engine", "opa")}), "; ")
+	if got != "2 processes on loopback: cedar; 1 process on loopback: opa" {
 		t.Error(got)
 	}
 	url := &Spec{Adapter: "opa", URL: "https://opa", Load: true}
-	if got := strings.Join(url.Creates([]design.Treatment{{}}), "; "); !strings.Contains(got,
-		"policies in the decision point at opa") {
+	if got := url.Creates([]design.Treatment{{}})[0]; !strings.Contains(got, "policies in the decision point at opa") {
 		t.Error(got)
 	}
 	if url.LockKey() != "opa:https" || (&Spec{}).LockKey() != "" {
 		t.Errorf("locks %q, %q", url.LockKey(), (&Spec{}).LockKey())
+	}
+}
+
+// TestAdaptersComeFromTheirValue: the file, the schema and the list of adapters take everything that they say about an
+// adapter from its value.
+func TestAdaptersComeFromTheirValue(t *testing.T) {
+	help := (Area{}).Adapters()
+	for _, a := range protocol.Adapters() {
+		if a.Section != "" && !kit.Section(&Spec{}, a.Section).IsValid() {
+			t.Errorf("%s: the file has no section %q", a.Name, a.Section)
+		}
+		if a.Help == "" || help[a.Name] != a.Help {
+			t.Errorf("%s is listed as %q, want %q", a.Name, help[a.Name], a.Help)
+		}
+		if (a.Load == nil) != (a.Unload == nil) {
+			t.Errorf("%s loads policies and cannot take them away, or the other way round", a.Name)
+		}
+	}
+	if words := AdapterName("").Words(); !slices.Equal(words, protocol.Names()) || len(help) != len(words) {
+		t.Errorf("the file takes %v, and listed are %v", words, help)
+	}
+	presets := (Area{}).Presets()
+	for _, k := range engine.Kinds() {
+		if _, err := protocol.Find(k.Adapter()); err != nil || presets[string(k)] == "" {
+			t.Errorf("%s speaks %q (%v) and is listed as %q", k, k.Adapter(), err, presets[string(k)])
+		}
+	}
+	for _, c := range []struct {
+		field, text string
+		which       func(a protocol.Adapter) bool
+		last        string // what comes before the last name
+	}{
+		{"Path", "for %s.", func(a protocol.Adapter) bool { return a.Path }, " and "},
+		{"Load", "(%s)", func(a protocol.Adapter) bool { return a.Load != nil }, ", "},
+		{"Secrets", "Not for %s.", func(a protocol.Adapter) bool { return a.Binary }, " and "},
+	} {
+		f, ok := reflect.TypeFor[Spec]().FieldByName(c.field)
+		want := fmt.Sprintf(c.text, listAdapters(c.which, c.last))
+		if description := f.Tag.Get("jsonschema_description"); !ok || !strings.Contains(description, want) {
+			t.Errorf("%s is described as %q, without %q", c.field, description, want)
+		}
+	}
+}
+
+// listAdapters lists the names of the adapters for which which is true, separated by commas and, before the last one,
+// by last.
+func listAdapters(which func(a protocol.Adapter) bool, last string) string {
+	var names []string
+	for _, a := range protocol.Adapters() {
+		if which(a) {
+			names = append(names, a.Name)
+		}
+	}
+	n := len(names) - 1
+	return strings.Join(append(names[:max(0, n-1):max(0, n-1)], strings.Join(names[max(0, n-1):], last)), ", ")
+}
+
+// TestAdaptersAreDocumented compares the documentation with the list: a row for each adapter, with its abilities.
+func TestAdaptersAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| adapter | protocol | questions | batches |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	yes := map[bool]string{true: "yes", false: "no"}
+	rows := map[string][]string{}
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, "|"); len(cells) == 8 {
+			rows[strings.Trim(cells[1], " `")] = cells
+		}
+	}
+	for _, a := range protocol.Adapters() {
+		row := rows[a.Name]
+		if row == nil {
+			t.Errorf("README.md has no row for %s", a.Name)
+			continue
+		}
+		batches, counts, loads := strings.TrimSpace(row[4]), strings.TrimSpace(row[6]), strings.Contains(row[3], "`load: true`")
+		if batches != yes[a.Batches()] || counts != yes[a.Counted != nil] || loads != (a.Load != nil) {
+			t.Errorf("%s: batches %s, its own counts %s, load: true %v: not as the adapter is", a.Name, batches, counts, loads)
+		}
+	}
+}
+
+func TestCheckOfJava(t *testing.T) {
+	dir := t.TempDir()
+	java := filepath.Join(dir, "bin", "java")
+	if err := os.MkdirAll(filepath.Dir(java), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(java, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ variable, value, want string }{
+		{"JAVA_HOME", dir, java}, {"PATH", "/nowhere:" + dir + "/bin", java}, {"HOME", dir, "not found in JAVA_HOME or PATH"},
+	} {
+		getenv := func(name string) (string, bool) {
+			if name != c.variable {
+				return "", false
+			}
+			return c.value, true
+		}
+		got := Area{}.Parts().Checks(t.Context(), area.Env{Getenv: getenv})
+		if len(got) != 1 || got[0].Name != "Java" || got[0].Found != c.want || got[0].State != area.CheckInfo {
+			t.Errorf("%s=%s: got %+v, want %s", c.variable, c.value, got, c.want)
+		}
 	}
 }

@@ -105,25 +105,26 @@ func opaSpec(url string) *Spec {
 	return &Spec{Adapter: "opa", URL: url, Token: area.Secret{Env: "OPA_TOKEN"}, Load: true, Policies: 4}
 }
 
+// startFakeOPA starts one that holds a policy of others, and returns a section that loads more into it.
+func startFakeOPA(t *testing.T) (*fakeOPA, *Spec) {
+	t.Helper()
+	f := &fakeOPA{token: plantedSecret, modules: map[string]string{"theirs": "package theirs"}}
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	return f, opaSpec(server.URL)
+}
+
 // TestLoadPolicies loads policies into an external decision point, verifies them, and removes them; other policies
 // stay.
 func TestLoadPolicies(t *testing.T) {
-	f := &fakeOPA{token: plantedSecret, modules: map[string]string{"theirs": "package theirs"}}
-	server := httptest.NewServer(f)
-	defer server.Close()
+	f, spec := startFakeOPA(t)
 	env := testEnv(t, "OPA_TOKEN", plantedSecret)
-	if found := (Area{}).Preflight(t.Context(), opaSpec(server.URL), env); len(found) > 0 {
+	if found := (Area{}).Preflight(t.Context(), spec, env); len(found) > 0 {
 		t.Errorf("preflight: %v", found)
 	}
-	tg, j := opened(t, opaSpec(server.URL), env)
-	if err := tg.Prepare(t.Context(), standard, j); err != nil {
-		t.Fatal(err)
-	}
+	tg, j := verifiedIn(t, spec, env)
 	if n := len(f.loaded()); n != 2 {
 		t.Fatalf("modules %v", f.loaded())
-	}
-	if err := tg.Verify(t.Context(), standard); err != nil {
-		t.Fatal(err)
 	}
 	journal, err := json.Marshal(j.Changes())
 	if err != nil || !bytes.Contains(journal, []byte("OPA_TOKEN")) || bytes.Contains(journal, []byte(plantedSecret)) {
@@ -141,21 +142,12 @@ func TestLoadPolicies(t *testing.T) {
 // TestUndoLoadedPolicies: undo after kill −9 reads the secrets again, may be repeated, keeps to the run's max_rate, and
 // without the secret its error says where the secret is expected.
 func TestUndoLoadedPolicies(t *testing.T) {
-	f := &fakeOPA{token: plantedSecret, modules: map[string]string{"theirs": "package theirs"}}
-	server := httptest.NewServer(f)
-	defer server.Close()
+	f, spec := startFakeOPA(t)
 	env := testEnv(t, "OPA_TOKEN", plantedSecret)
 	now := clock.NewFake(time.Unix(1, 0))
 	const rate = 2
 	env.Clock, env.Limit = now, ratelimit.New(now, rate)
-	o, err := Area{}.Open(t.Context(), opaSpec(server.URL), env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := &areatest.Journal{}
-	if err := o.Prepare(t.Context(), standard, j); err != nil {
-		t.Fatal(err)
-	}
+	_, j := preparedIn(t, spec, env)
 	env.Limit = nil
 	changes := j.Pending()
 	if err := (Area{}).Undo(t.Context(), changes, testEnv(t)); err == nil || !strings.Contains(err.Error(), "OPA_TOKEN") ||
@@ -182,39 +174,29 @@ func TestUndoLoadedPolicies(t *testing.T) {
 // TestUndoLeavesOtherRuns: two runs whose records have the same path load policies into one decision point at the same
 // instant; undoing one run leaves the policies of the other.
 func TestUndoLeavesOtherRuns(t *testing.T) {
-	f := &fakeOPA{token: plantedSecret, modules: map[string]string{}}
-	server := httptest.NewServer(f)
-	defer server.Close()
+	f, spec := startFakeOPA(t)
 	dir, now := t.TempDir(), clock.NewFake(time.Unix(1, 0))
 	var changes [2][]area.Change
 	for i := range changes {
 		env := testEnv(t, "OPA_TOKEN", plantedSecret)
 		env.Dir, env.Clock = dir, now
-		o, err := Area{}.Open(t.Context(), opaSpec(server.URL), env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		j := &areatest.Journal{}
-		if err := o.Prepare(t.Context(), standard, j); err != nil {
-			t.Fatal(err)
-		}
+		_, j := preparedIn(t, spec, env)
 		changes[i] = j.Changes()
 	}
 	before := f.loaded()
 	if err := (Area{}).Undo(t.Context(), changes[0], testEnv(t, "OPA_TOKEN", plantedSecret)); err != nil {
 		t.Fatal(err)
 	}
-	if after := f.loaded(); len(before) != 2 || len(after) != 1 {
-		t.Errorf("the decision point held %v, and then %v: want one of each run, and then the second's", before, after)
+	if after := f.loaded(); len(before) != 3 || len(after) != 2 {
+		t.Errorf("the decision point held %v, and then %v: want theirs and one of each run, then one less", before, after)
 	}
 }
 
 // TestWrongCredentials are named as the cause, without the secret.
 func TestWrongCredentials(t *testing.T) {
-	f := &fakeOPA{token: "another", modules: map[string]string{}}
-	server := httptest.NewServer(f)
-	t.Cleanup(server.Close) // after the target's own
-	tg, j := opened(t, opaSpec(server.URL), testEnv(t, "OPA_TOKEN", plantedSecret))
+	f, spec := startFakeOPA(t)
+	f.token = "another"
+	tg, j := opened(t, spec, testEnv(t, "OPA_TOKEN", plantedSecret))
 	err := tg.Prepare(t.Context(), standard, j)
 	if err == nil || !strings.Contains(err.Error(), "401") || strings.Contains(err.Error(), plantedSecret) {
 		t.Errorf("prepare: %v", err)
@@ -252,10 +234,7 @@ func TestVerifyChecksExpectedAnswers(t *testing.T) {
 		"NotApplicable": `canary "steal": the decision is not-applicable, and deny was expected`,
 		"Indeterminate": `answered with Indeterminate, which is neither yes nor no`,
 	} {
-		tg, j := opened(t, xacmlSpec(startXACML(t, decision).URL), testEnv(t))
-		if err := tg.Prepare(t.Context(), standard, j); err != nil {
-			t.Fatal(err)
-		}
+		tg, _ := prepared(t, xacmlSpec(startXACML(t, decision).URL))
 		if err := tg.Verify(t.Context(), standard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v\nwant %q", decision, err, want)
 		}
@@ -268,34 +247,15 @@ func TestProcessBehindURLIsFound(t *testing.T) {
 	theirs, _ := prepared(t, embedded(engine.Cedar, Planted{}))
 	p := theirs.arm(standard.ID)
 	c, _ := p.latest()
-	who := Entity{Type: "User", ID: "alice", Properties: map[string]string{"role": "role0", "dept": "d0"}}
-	other := Entity{Type: "User", ID: "alice", Properties: map[string]string{"role": "role0", "dept": "d1"}}
-	doc := Entity{Type: "Doc", ID: "doc0"}
-	spec := &Spec{
-		Adapter: "authzen", URL: "http://" + p.addr().String(),
-		Metrics: &Metrics{URL: "http://" + p.addr().String() + "/metrics"},
-		Requests: []Request{
-			{Name: "yes", Subject: who, Action: "read", Resource: doc, Expect: "permit"},
-			{Name: "no", Subject: other, Action: "read", Resource: doc, Expect: "deny"},
-		},
+	request := func(name, dept, expect string) string {
+		return "{name: " + name + ", expect: " + expect + ", action: read, resource: {type: Doc, id: doc0}, " +
+			"subject: {type: User, id: alice, properties: {role: role0, dept: " + dept + "}}}, "
 	}
-	tg, j := opened(t, spec, testEnv(t))
-	if err := tg.Prepare(t.Context(), standard, j); err != nil {
-		t.Fatal(err)
-	}
-	if err := tg.Verify(t.Context(), standard); err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]float64{}
-	for _, x := range tg.Probes(standard) {
-		samples, err := x.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range samples {
-			seen[s.Metric] = s.Value
-		}
-	}
+	at := "http://" + p.addr().String()
+	spec := specOf(t, "adapter: authzen, url: '"+at+"', metrics: {url: '"+at+"/metrics'}, requests: ["+
+		request("yes", "d0", "permit")+request("no", "d1", "deny")+"]")
+	tg, _ := verifiedIn(t, spec, testEnv(t))
+	seen := sampled(t, tg, standard)
 	if seen[probe.Started.Name] != float64(c.StartTicks) || seen[probe.CPU.Name] <= 0 {
 		t.Errorf("attached to a process started at tick %v, not %d; CPU %v", seen[probe.Started.Name], c.StartTicks,
 			seen[probe.CPU.Name])
@@ -344,13 +304,7 @@ func noSecret(t *testing.T, dir, secret string) {
 
 // TestTrim drops what the host lacks, and says how to install it.
 func TestTrim(t *testing.T) {
-	arm := func(levels ...string) design.Treatment {
-		m := map[string]string{}
-		for i := 0; i+1 < len(levels); i += 2 {
-			m[levels[i]] = levels[i+1]
-		}
-		return design.Treatment{ID: design.ID(m), Levels: m}
-	}
+	arm := areatest.Treatment
 	base := arm("engine", "cedar")
 	base.Baseline = true
 	aa := design.Treatment{ID: design.AAArm, Control: design.AA, Levels: base.Levels, Of: base.ID}
@@ -432,13 +386,7 @@ func TestPDPXBehindURL(t *testing.T) {
 		PDPX:     &protocol.PDPX{Operations: []string{"healthcheck", "monitoring", "guard-minmax"}},
 	}
 	right := testEnv(t, "PDP_PASSWORD", p.session.Password)
-	tg, j := opened(t, spec, right)
-	if err := tg.Prepare(t.Context(), standard, j); err != nil {
-		t.Fatal(err)
-	}
-	if err := tg.Verify(t.Context(), standard); err != nil {
-		t.Fatal(err)
-	}
+	tg, _ := verifiedIn(t, spec, right)
 	if counts, err := tg.Counted(t.Context(), standard); err != nil || counts["permit"] == 0 || counts["deny"] == 0 {
 		t.Errorf("counts %v, %v", counts, err)
 	}
@@ -452,18 +400,12 @@ func TestPDPXBehindURL(t *testing.T) {
 		"no policy applies":         {PolicyID: "no.such.policy", Operations: []string{"monitoring"}},
 	} {
 		spec.PDPX = pdpx
-		tg, j := opened(t, spec, right)
-		if err := tg.Prepare(t.Context(), standard, j); err != nil {
-			t.Fatal(err)
-		}
+		tg, _ := preparedIn(t, spec, right)
 		if err := tg.Verify(t.Context(), standard); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v, want %q", err, what)
 		}
 	}
-	wrong, j := opened(t, spec, testEnv(t, "PDP_PASSWORD", plantedSecret))
-	if err := wrong.Prepare(t.Context(), standard, j); err != nil {
-		t.Fatal(err)
-	}
+	wrong, _ := preparedIn(t, spec, testEnv(t, "PDP_PASSWORD", plantedSecret))
 	if err := wrong.Verify(t.Context(), standard); err == nil || !strings.Contains(err.Error(), "401") ||
 		strings.Contains(err.Error(), plantedSecret) {
 		t.Errorf("with a wrong password: %v", err)
@@ -486,14 +428,8 @@ func TestMaxRateLimitsLoadingAndCanaries(t *testing.T) {
 	env := testEnv(t, "OPA_TOKEN", plantedSecret)
 	const rate = 20
 	env.Limit = ratelimit.New(env.Clock, rate)
-	tg, j := opened(t, opaSpec(server.URL), env)
 	begin := time.Now()
-	if err := tg.Prepare(t.Context(), standard, j); err != nil {
-		t.Fatal(err)
-	}
-	if err := tg.Verify(t.Context(), standard); err != nil {
-		t.Fatal(err)
-	}
+	verifiedIn(t, opaSpec(server.URL), env)
 	took := time.Since(begin)
 	mu.Lock()
 	defer mu.Unlock()
