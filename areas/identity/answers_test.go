@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/area"
 	"tare/areas/identity/reference"
 	"tare/internal/clock"
 	"tare/internal/jsonscan"
@@ -85,6 +86,9 @@ func jwtClaims(more map[string]any) map[string]any {
 	return c
 }
 
+// wireSecret is each secret of a wire case.
+var wireSecret = area.Secret{Env: "X"}
+
 // wireCases returns one case for each adapter's operation.
 func wireCases() []wireCase {
 	bearer := func(extra ...string) func(p answerParts) string {
@@ -120,6 +124,7 @@ func wireCases() []wireCase {
 		},
 		{
 			adapter: "eks-pod-identity", operation: opCredentials, status: 200, opaque: true, dates: stampDates(), date: `"2027-01-15T08:00:01Z"`,
+			spec: &Spec{EKS: &EKS{Token: wireSecret}},
 			answer: func(p answerParts) string {
 				return wrap(object("AccessKeyId", `"ASIA1"`, "SecretAccessKey", `"x"`, "Token", p.token, "AccountId", `"1"`, "Expiration", p.date), p.extra)
 			},
@@ -127,7 +132,7 @@ func wireCases() []wireCase {
 		{ // TestMalformedXMLIsNoSuccess has its tokens and dates
 			adapter: "sts-web-identity", operation: opCredentials, status: 200, opaque: true, raw: true, subject: "robot",
 			answer: func(p answerParts) string { return stsAnswer(strings.Trim(p.token, `"`), "2027-01-15T08:00:01Z", "") },
-			spec:   &Spec{STS: &STS{RoleARN: testRole}},
+			spec:   &Spec{STS: &STS{RoleARN: testRole, Token: wireSecret}},
 		},
 		{
 			adapter: "azure-imds", operation: opToken, status: 200, date: `"3599"`, dates: append(secondsDates(), `"0"`, `"-1"`),
@@ -141,45 +146,52 @@ func wireCases() []wireCase {
 				return `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":` + wrap(object("token", p.token, "expirationTimestamp", p.date), p.extra) + `}`
 			},
 			spec: &Spec{
-				K8s:    &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault"}},
+				K8s:    &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault"}, Token: wireSecret},
 				Expect: &Expect{Issuer: "issuer"},
 			},
 			claims: jwtClaims(map[string]any{"aud": []string{"x", "vault"}, "sub": "system:serviceaccount:team:robot"}),
 		},
 		{ // the user's name stands for the token, and authenticated for its date
 			adapter: "k8s-tokenreview", operation: opReview, status: 201, opaque: true, answer: review,
-			spec: &Spec{K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault"}}},
+			spec: &Spec{K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault"}, Token: wireSecret}},
 			date: "true", dates: []string{"false", "null", `"true"`, "1", "[]", "{}"},
 		},
 		{
 			adapter: "oidc-token", operation: opToken, status: 200, dates: []string{"0", "-1", `"-1"`}, date: "300", answer: bearer(),
-			spec: &Spec{OIDC: &OIDC{ClientID: "robot"}, Expect: expect}, subject: "robot", claims: jwtClaims(nil),
+			spec:    &Spec{OIDC: &OIDC{ClientID: "robot", ClientSecret: wireSecret}, Expect: expect},
+			subject: "robot", claims: jwtClaims(nil),
 		},
 		{
 			adapter: "vault-login", operation: "login", status: 200, dates: []string{"0", "-1"}, date: "3600", opaque: true,
 			answer: func(p answerParts) string {
 				return `{"request_id":"x","auth":` + wrap(object("client_token", p.token, "lease_duration", p.date, "renewable", "true"), p.extra) + `}`
 			},
-			spec: &Spec{Vault: &Vault{Method: "approle", RoleID: "robot"}},
+			spec: &Spec{Vault: &Vault{Method: "approle", RoleID: "robot", SecretID: wireSecret}},
 		},
 		{
 			adapter: "http-token", operation: opToken, status: 200, dates: []string{"0", "-1", `"soon"`, "null", `"1970-01-01T00:00:00Z"`}, date: "300",
 			answer: func(p answerParts) string {
 				return wrap(object("data", "{"+object("jwt", p.token, "lives", p.date)+"}"), p.extra)
 			},
-			spec:    &Spec{HTTP: &HTTP{Path: "/t", Token: "data.jwt", Expires: "data.lives"}, Expect: expect},
+			spec: &Spec{
+				HTTP: &HTTP{Path: "/t", Token: "data.jwt", Expires: "data.lives", Bearer: wireSecret}, Expect: expect,
+			},
 			subject: "robot", claims: jwtClaims(nil),
 		},
 	}
 }
 
-// session returns the session under which the case is tested.
+// session returns the session under which the case is tested, with what canaries need to be rendered.
 func (v wireCase) session() session {
 	s := fakeSession(v.operation, 1)
-	s.spec, s.subjects = v.spec, []string{v.subject}
-	if s.spec == nil {
-		s.spec = &Spec{}
+	spec := Spec{}
+	if v.spec != nil {
+		spec = *v.spec
 	}
+	spec.Adapter, spec.NoLockout = AdapterName(v.adapter), true
+	spec.SecretHeaders = map[string]area.Secret{"X-Key": wireSecret}
+	s.spec, s.subjects = &spec, []string{v.subject}
+	s.creds = &credentials{values: map[area.Secret]string{wireSecret: forgedJWT}, leases: make([]lease, 1)}
 	return s
 }
 

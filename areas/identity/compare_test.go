@@ -67,8 +67,7 @@ func runTrial(t testing.TB, tg *target, tr design.Treatment, n int) []metric.Sam
 // TestProbesCountEachTrial: the probes report on that trial and that treatment only.
 func TestProbesCountEachTrial(t *testing.T) {
 	const n = 40
-	spec := embedded("healthy")
-	spec.Embedded.Singleflight = new(false)
+	spec := specOf(t, gceFields+"embedded: {preset: healthy, singleflight: false}")
 	tg, _, arms := prepareArms(t, spec, levels("cache=true | cache=false"))
 	seen := map[int]bool{}
 	for _, tr := range arms {
@@ -138,9 +137,7 @@ func TestVerifyIsCheapTheSecondTime(t *testing.T) {
 
 // TestEnterWarmsARestartedCache: a restarted endpoint has lost its cache, which must be warm again for the next trial.
 func TestEnterWarmsARestartedCache(t *testing.T) {
-	spec := embedded("healthy")
-	spec.Identities = 30
-	tg, _ := prepared(t, spec, standard)
+	tg, _ := prepared(t, specOf(t, healthyOnes+", identities: 30"), standard)
 	p := tg.arm("default")
 	if err := p.restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -160,9 +157,7 @@ func TestEnterWarmsARestartedCache(t *testing.T) {
 // TestRenewedProcessesServeOn: both servers are other processes, the endpoint's at the same address, warm after Enter,
 // and no restart is reported.
 func TestRenewedProcessesServeOn(t *testing.T) {
-	spec := embedded("healthy")
-	spec.Identities = 30
-	tg, j := prepared(t, spec, standard)
+	tg, j := prepared(t, specOf(t, healthyOnes+", identities: 30"), standard)
 	p := tg.arm("default")
 	sts, endpoint, addr := p.sts.PID, p.endpoint.PID, p.addr
 	if did, err := tg.Can().Renew(t.Context(), standard); !did || err != nil {
@@ -188,9 +183,7 @@ func TestRenewedProcessesServeOn(t *testing.T) {
 
 // TestCachedAudiencesEndWithTheTrial: a trial does not find in the cache what the previous one left.
 func TestCachedAudiencesEndWithTheTrial(t *testing.T) {
-	spec := embedded("healthy")
-	spec.Operation = opIdentity
-	tg, _ := prepared(t, spec, standard)
+	tg, _ := prepared(t, specOf(t, healthyOnes+", operation: identity"), standard)
 	p, op := tg.arm("default"), onlyOp(t, tg, standard)
 	misses := func() int64 {
 		t.Helper()

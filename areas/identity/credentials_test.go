@@ -59,25 +59,17 @@ func TestRotatedSecretFile(t *testing.T) {
 		}
 	}
 	has("first")
-	write := func(value string) {
-		if err := os.WriteFile(x.File, []byte(value), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	fake := clock.NewFake(time.Unix(1000, 0))
-	r := renewer{creds: creds, clock: fake, log: slog.New(slog.DiscardHandler)}
+	r := renewer{creds: creds, clock: clock.NewFake(time.Unix(1000, 0)), log: slog.New(slog.DiscardHandler)}
 	if !r.needed() {
 		t.Error("a secret file has a renewal")
 	}
-	write("second\n")
-	r.readFiles()
-	has("second")
-	write("")
-	r.readFiles()
-	has("second")
-	write("a\r\nInjected: header")
-	r.readFiles()
-	has("second")
+	for _, text := range []string{"second\n", "", "a\r\nInjected: header"} { // the last two are no secrets
+		if err := os.WriteFile(x.File, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.readFiles()
+		has("second")
+	}
 	if err := os.Remove(x.File); err != nil {
 		t.Fatal(err)
 	}
@@ -96,14 +88,13 @@ func TestLeaseIsRenewed(t *testing.T) {
 	s := fakeSession(opToken, 1)
 	s.creds = creds
 	reqs := s.requests(func(key int) []byte { return []byte("lease=" + s.lease(key) + ";") })
-	type renewal struct{ at time.Duration }
-	renewals := make(chan renewal, 10)
+	renewals := make(chan time.Duration, 10)
 	fails := 1
 	r := renewer{
 		creds: creds, clock: fake, log: slog.New(slog.DiscardHandler),
 		login: func(ctx context.Context, _ int) error {
 			select {
-			case renewals <- renewal{fake.Now().Sub(time.Unix(1000, 0))}:
+			case renewals <- fake.Now().Sub(time.Unix(1000, 0)):
 			case <-ctx.Done(): // the clock moves as fast as the renewer sleeps: it may be far ahead of the test
 				return ctx.Err()
 			}
@@ -123,7 +114,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 	for len(seen) < 3 {
 		select {
 		case x := <-renewals:
-			seen = append(seen, x.at)
+			seen = append(seen, x)
 		case <-time.After(time.Millisecond):
 			fake.Advance(time.Second)
 		}

@@ -81,9 +81,7 @@ func TestProbes(t *testing.T) {
 
 // TestRestart: while a client holds all slots, only a restart makes the endpoint answer again, at the same address.
 func TestRestart(t *testing.T) {
-	spec := embedded("healthy")
-	spec.Embedded.MaxConns = new(2)
-	tg, j := prepared(t, spec, standard)
+	tg, j := prepared(t, specOf(t, gceFields+"embedded: {preset: healthy, max_conns: 2}"), standard)
 	p := tg.arm("default")
 	before := *p.endpoint
 	for range 2 {
@@ -132,9 +130,8 @@ func TestPortIsKept(t *testing.T) {
 func TestLivenessRestarts(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
-	spec := embedded("healthy")
-	spec.Embedded.LivenessPeriod, spec.Embedded.LivenessFailures = new(unit.Duration(100*time.Millisecond)), new(1)
-	tg, _ := prepared(t, spec, standard)
+	const knobs = "embedded: {preset: healthy, liveness_period: 100ms, liveness_failures: 1}"
+	tg, _ := prepared(t, specOf(t, gceFields+knobs), standard)
 	p := tg.arm("default")
 	hung := p.child(serverEndpoint)
 	if err := hung.Signal(syscall.SIGSTOP); err != nil {
@@ -345,8 +342,7 @@ func TestPrepareNeedsAJournal(t *testing.T) {
 
 // TestNoSecretsOnDisk looks for tokens and keys in everything that a run leaves on disk.
 func TestNoSecretsOnDisk(t *testing.T) {
-	spec := embedded("healthy")
-	tg, j := prepared(t, spec, standard)
+	tg, j := prepared(t, embedded("healthy"), standard)
 	p := tg.arm("default")
 	if err := tg.Verify(t.Context(), standard); err != nil {
 		t.Fatal(err)
@@ -420,11 +416,8 @@ func TestNoSecretsOnDisk(t *testing.T) {
 func TestConditions(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
-	spec := embedded("healthy")
-	spec.Operation = opIdentity // each call goes to the token service
-	e := spec.Embedded
-	e.CPUQuota, e.TTL = new(CPU(0.5)), new(unit.Duration(2*time.Second))
-	e.RefreshEarly, e.Jitter = new(unit.Duration(0)), new(unit.Duration(0))
+	const knobs = "embedded: {preset: healthy, cpu_quota: '0.5', ttl: 2s, refresh_early: 0s, jitter: 0s}"
+	spec := specOf(t, gceFields+"operation: identity, "+knobs) // each call goes to the token service
 	tg, _ := prepared(t, spec, standard)
 	p := tg.arm("default")
 	seen := map[string]bool{}
@@ -493,9 +486,7 @@ func TestLongTokensAreNotWithdrawn(t *testing.T) {
 
 // TestLevers: the CPU limit of an endpoint that has one can be raised, if the endpoint can use that, and is set back.
 func TestLevers(t *testing.T) {
-	spec := embedded("healthy")
-	spec.Embedded.CPUQuota = new(CPU(0.1))
-	tg, _ := prepared(t, spec, standard)
+	tg, _ := prepared(t, specOf(t, gceFields+"embedded: {preset: healthy, cpu_quota: 100m}"), standard)
 	p := tg.arm("default")
 	levers := tg.Levers(standard)
 	if p.group == nil && len(levers) > 0 {

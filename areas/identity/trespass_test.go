@@ -8,40 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tare/area"
 	"tare/internal/load"
 )
-
-// guarded is a session of a wire case with what canaries need to be rendered.
-func (v wireCase) guarded() session {
-	s := v.session()
-	spec := *s.spec
-	spec.Adapter, spec.NoLockout = AdapterName(v.adapter), true
-	secret := area.Secret{Env: "X"}
-	spec.SecretHeaders = map[string]area.Secret{"X-Key": secret}
-	switch v.adapter {
-	case "oidc-token":
-		o := *spec.OIDC
-		o.ClientSecret, spec.OIDC = secret, &o
-	case "eks-pod-identity":
-		spec.EKS = &EKS{Token: secret}
-	case "sts-web-identity":
-		o := *spec.STS
-		o.Token, spec.STS = secret, &o
-	case "vault-login":
-		o := *spec.Vault
-		o.SecretID, spec.Vault = secret, &o
-	case "k8s-tokenrequest", "k8s-tokenreview":
-		o := *spec.K8s
-		o.Token, spec.K8s = secret, &o
-	case "http-token":
-		o := *spec.HTTP
-		o.Bearer, spec.HTTP = secret, &o
-	}
-	s.spec = &spec
-	s.creds = &credentials{values: map[area.Secret]string{secret: forgedJWT}, leases: make([]lease, 1)}
-	return s
-}
 
 // TestTrespassesOfEveryAdapter: a token is a breach, a refusal is one, and nothing else decides anything.
 func TestTrespassesOfEveryAdapter(t *testing.T) {
@@ -53,7 +21,7 @@ func TestTrespassesOfEveryAdapter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := v.guarded()
+		s := v.session()
 		offered := 0
 		for _, c := range a.canaries(s) {
 			if c.alone != "" {
@@ -107,7 +75,7 @@ func TestRefusalsThatAreNone(t *testing.T) {
 		for _, v := range wireCases() {
 			if v.adapter == c.adapter && v.operation == c.operation {
 				a, _ := findAdapter(c.adapter)
-				s := v.guarded()
+				s := v.session()
 				wantOutcome(t, a.trespass(s, a.canaries(s)[0]), c.adapter, c.status, c.body, c.want)
 			}
 		}
