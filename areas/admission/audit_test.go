@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"tare/internal/design"
-	"tare/internal/load"
 	"tare/internal/probe"
 	"tare/internal/unit"
 )
@@ -73,7 +72,7 @@ func wantAudited(t *testing.T, tg *target, tr design.Treatment, subject, note st
 	if err := errors.Join(tg.Enter(t.Context(), tr), tg.Verify(t.Context(), tr)); err != nil {
 		t.Fatal(err)
 	}
-	wantCall(t, tg, tr, load.OK)
+	wantCall(t, tg, tr)
 	p := armOf(t, tg, tr)
 	if err := p.audited(t.Context()); err != nil {
 		t.Error(err)

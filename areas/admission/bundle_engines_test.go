@@ -56,42 +56,30 @@ func preparedBeside(t *testing.T, k *engine.Kind, tr design.Treatment, trespasse
 }
 
 // TestKyvernoPolicies: a real Kyverno beside a real control plane has the user's policies in force as they are, beside
-// those of the API server's; each is proved, or named as one without a proof; and a Kyverno that ends is noticed.
+// those of the API server's; each is proved, or named as one without a proof.
 func TestKyvernoPolicies(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
-	requireBinary(t, plane.V136)
-	requireEngine(t, engine.Kyverno)
-	env := testEnv(t, "create-pod-dry-run")
-	env.Trespasses = true
-	with, without := treatment("bundle", "testdata/kyverno"), treatment("bundle", "none")
-	env.Treatments = []area.Treatment{without, with}
-	tg, j := opened(t, &Spec{}, env)
-	for _, tr := range []design.Treatment{without, with} {
-		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+	besideKyverno.take(t)
+	tg, with := besideKyverno.target, besideKyverno.with
+	p := armOf(t, tg, with)
+	defer askElsewhere(t, p)()
+	for range 2 {
+		if err := errors.Join(tg.Enter(t.Context(), with), tg.Verify(t.Context(), with)); err != nil {
+			t.Fatal(err)
+		}
+		wantCall(t, tg, with)
+		if err := tg.Leave(t.Context(), with); err != nil {
 			t.Fatal(err)
 		}
 	}
-	defer askElsewhere(t, armOf(t, tg, with))()
-	for range 2 {
-		for _, tr := range []design.Treatment{without, with} {
-			if err := errors.Join(tg.Enter(t.Context(), tr), tg.Verify(t.Context(), tr)); err != nil {
-				t.Fatal(err)
-			}
-			wantCall(t, tg, tr, load.OK)
-			if err := tg.Leave(t.Context(), tr); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	p := armOf(t, tg, with)
 	wantUnchangedSeen(t, tg, with, `"team":"a"`)
 	for name, request := range map[string]string{
 		"no-host-network": "pod in the host's network", "watches-latest": "pod of the tag latest",
 		"no-nodeport": "service of type NodePort", "no-privileged": "pod privileged",
 		"no-host-pid": "pod with the host's processes", "sets-a-label": "pod as the measured one",
 		"marks-latest":         "replicationcontroller of the tag latest", // to which nobody else is applied
-		"no-suspended-release": "Release stopped of testdata/kyverno/custom/resources.yaml:1",
+		"no-suspended-release": "Release stopped of " + p.spec.Bundle + "/custom/resources.yaml:1",
 	} {
 		if p.policies.shown[name] != request {
 			t.Errorf("%s is shown by %q, want %q", name, p.policies.shown[name], request)
@@ -102,9 +90,9 @@ func TestKyvernoPolicies(t *testing.T) {
 	}
 	notes := strings.Join(tg.Notes(), "\n")
 	for _, want := range []string{
-		"10 policies in force, those of engines in the whole control plane; 9 of them have objected",
-		"1 policy without a proof",
-		"is not shown: nothing-like-it", "not in these numbers: no-nodeport, no-suspended-release",
+		"12 policies in force, those of engines in the whole control plane; 9 of them have objected",
+		"3 policies without a proof",
+		"is not shown: asks-names, asks-server, nothing-like-it", "not in these numbers: no-nodeport, no-suspended-release",
 		"tare has defined the kind Release, whose",
 		"left aside, and not in these numbers: DeletingPolicy deletes",
 		"the admission controller of Kyverno " + engine.Kyverno.Default,
@@ -130,14 +118,6 @@ func TestKyvernoPolicies(t *testing.T) {
 		if err != nil || twin.Wire.Check(0, a.status, a.body) != load.Denied {
 			t.Errorf("%s: %d %s, %v", twin.Name, a.status, a.message(), err)
 		}
-	}
-	t.Logf("tried: %v", p.policies.tried)
-	if err := p.engines[0].Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	<-p.engines[0].Exited()
-	if err := tg.Verify(t.Context(), with); err == nil || !strings.Contains(err.Error(), "kyverno has ended by itself") {
-		t.Errorf("%v, want that Kyverno has ended", err)
 	}
 }
 
@@ -193,7 +173,7 @@ func TestGatekeeperConstraints(t *testing.T) {
 		if err := errors.Join(tg.Enter(t.Context(), with), tg.Verify(t.Context(), with)); err != nil {
 			t.Fatal(err)
 		}
-		wantCall(t, tg, with, load.OK)
+		wantCall(t, tg, with)
 		if err := tg.Leave(t.Context(), with); err != nil {
 			t.Error(err)
 		}
@@ -239,52 +219,51 @@ func TestGatekeepersCELAfresh(t *testing.T) {
 		t.Error("Gatekeeper makes no policies of the API server's")
 	}
 	wantAfresh(t, tg, with)
-	wantCall(t, tg, with, load.OK)
+	wantCall(t, tg, with)
 	if shown := armOf(t, tg, with).policies.shown["no-host-network"]; shown != "pod in the host's network" {
 		t.Errorf("the policy is shown by %q", shown)
 	}
 }
 
-// TestEnginesRefuse: what an engine does not take is named with its place in the user's file, and nothing is left.
+// TestEnginesRefuse: what an engine does not take is named with its place in the user's file.
 func TestEnginesRefuse(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
-		engine           *engine.Kind
-		bundle, was, now string
-		want             []string
+		beside         *standing
+		bundle         string
+		changes, names []string
 	}{
 		"a wrong expression": {
-			engine.Kyverno, "testdata/kyverno/policies.yaml", "c.?securityContext.?privileged", "c.?securityContext.?privilegd(",
-			[]string{":39: ", "no-privileged"},
+			&besideKyverno, "testdata/kyverno/policies.yaml",
+			[]string{
+				"c.?securityContext.?privileged", "c.?securityContext.?privilegd(",
+				"{name: ", "{name: second-", "policyName: ", "policyName: second-",
+			},
+			[]string{":39: ", "second-no-privileged"},
 		},
 		"Rego that asks another server": {
-			engine.Gatekeeper, "testdata/gatekeeper/policies.yaml", `== true`,
-			`== http.send({"method": "GET", "url": "http://127.0.0.1:1"}).body`,
+			&besideGatekeeper, "testdata/gatekeeper/policies.yaml",
+			[]string{`== true`, `== http.send({"method": "GET", "url": "http://127.0.0.1:1"}).body`},
 			[]string{":2: ", "fieldban", "http.send"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			requireBinary(t, plane.V136)
-			requireEngine(t, c.engine)
+			c.beside.take(t)
 			text, err := os.ReadFile(c.bundle)
 			if err != nil {
 				t.Fatal(err)
 			}
 			file := filepath.Join(t.TempDir(), "mine.yaml")
-			if err := os.WriteFile(file, []byte(strings.Replace(string(text), c.was, c.now, 1)), 0o600); err != nil {
+			changed := strings.NewReplacer(c.changes...).Replace(string(text))
+			if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			env := testEnv(t, "create-pod-dry-run")
-			tr := treatment("bundle", file)
-			env.Treatments = []area.Treatment{tr}
-			tg, j := opened(t, &Spec{}, env)
-			began := time.Now()
-			err = tg.Prepare(t.Context(), tr, j)
-			for _, want := range c.want {
+			err = refused(t, armOf(t, c.beside.target, c.beside.with), file)
+			for _, want := range append(c.names, file) {
 				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("after %v: %v, want %q", time.Since(began).Round(time.Second), err, want)
+					t.Errorf("%v, want %q", err, want)
 				}
 			}
 		})
@@ -359,12 +338,13 @@ func TestIdleEngines(t *testing.T) {
 // read.
 func TestIdleGatekeeper(t *testing.T) {
 	t.Parallel()
-	idle := treatment("bundle", "none", "gatekeeper", engine.Gatekeeper.Default)
-	tg := preparedBeside(t, engine.Gatekeeper, idle, false)
-	if err := errors.Join(tg.Enter(t.Context(), idle), tg.Verify(t.Context(), idle)); err != nil {
+	besideGatekeeper.take(t)
+	tg, idle := besideGatekeeper.target, besideGatekeeper.with
+	err := errors.Join(tg.Enter(t.Context(), idle), tg.Verify(t.Context(), idle), tg.Leave(t.Context(), idle))
+	if err != nil {
 		t.Fatal(err)
 	}
-	wantCall(t, tg, idle, load.OK)
+	wantCall(t, tg, idle)
 	text, err := armOf(t, tg, idle).admin.Metrics(t.Context())
 	if err != nil || !strings.Contains(string(text), `name="validation.gatekeeper.sh"`) {
 		t.Errorf("%v: the API server has not asked Gatekeeper", err)
@@ -379,7 +359,7 @@ func TestIdleGatekeeper(t *testing.T) {
 }
 
 // TestFailingPolicies: a policy that cannot decide refuses. That is no proof that it guards, and the report says so.
-// Kyverno looks at what exists meanwhile.
+// Kyverno looks at what exists meanwhile; that it ends is noticed.
 func TestFailingPolicies(t *testing.T) {
 	t.Parallel()
 	requireBinary(t, plane.V136)
@@ -394,7 +374,7 @@ func TestFailingPolicies(t *testing.T) {
 		"2s, and it writes a report of each request (it has reported about a pod)") // now all proofs are tried
 	p := armOf(t, tg, with)
 	want := []string{
-		"changes-daemonsets", "changes-deployments", "changes-statefulsets", "no-config", "no-jobs", "no-services",
+		"changes-claims", "changes-deployments", "changes-ingresses", "no-config", "no-jobs", "no-services",
 	}
 	if d := cmp.Diff(want, slices.Sorted(maps.Keys(p.policies.finding.failures))); d != "" {
 		t.Errorf("policies that fail (-want +got):\n%s", d)
@@ -416,12 +396,19 @@ func TestFailingPolicies(t *testing.T) {
 	}
 	notes := strings.Join(append(tg.Warnings(), tg.Notes()...), "\n")
 	for _, want := range []string{
-		"6 policies cannot decide about requests that tare makes, so that these are refused: changes-daemonsets on ",
+		"6 policies cannot decide about requests that tare makes, so that these are refused: changes-claims on ",
 		`such as a deployment as the measured one (no such key: annotations)`, "; 3 more", "6 policies without a proof",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes lack %q:\n%s", want, notes)
 		}
+	}
+	if err := p.engines[0].Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-p.engines[0].Exited()
+	if err := tg.Verify(t.Context(), with); err == nil || !strings.Contains(err.Error(), "kyverno has ended by itself") {
+		t.Errorf("%v, want that Kyverno has ended", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tare/area"
 	"tare/areas/admission/mechanism"
@@ -31,11 +34,14 @@ func TestOwnPolicies(t *testing.T) {
 		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {
 			env := testEnv(t, "create-pod-dry-run")
 			env.Trespasses = true
+			with := treatment("bundle", "testdata/bundle")
 			spec := &Spec{Embedded: &Embedded{Shared: shared}, Requests: "testdata/requests"}
-			with, without := treatment("bundle", "testdata/bundle"), treatment("bundle", "none")
-			env.Treatments = []area.Treatment{without, with}
+			env.Treatments = []area.Treatment{with}
+			if shared {
+				env.Treatments = []area.Treatment{treatment("bundle", "none"), with}
+			}
 			tg, j := opened(t, spec, env)
-			for _, tr := range []design.Treatment{without, with} {
+			for _, tr := range env.Treatments {
 				if err := tg.Prepare(t.Context(), tr, j); err != nil {
 					t.Fatal(err)
 				}
@@ -43,12 +49,11 @@ func TestOwnPolicies(t *testing.T) {
 			wantConfirmed(t, armOf(t, tg, with), "pod privileged")
 			wantTried(t, tg, with)
 			for range 2 {
-				for tr, want := range map[string]load.Outcome{"none": load.OK, "testdata/bundle": load.OK} {
-					tr := treatment("bundle", tr)
+				for _, tr := range env.Treatments {
 					if err := errors.Join(tg.Enter(t.Context(), tr), tg.Verify(t.Context(), tr)); err != nil {
 						t.Fatal(err)
 					}
-					wantCall(t, tg, tr, want)
+					wantCall(t, tg, tr)
 					if err := tg.Leave(t.Context(), tr); err != nil {
 						t.Fatal(err)
 					}
@@ -94,6 +99,7 @@ func TestOwnPolicies(t *testing.T) {
 				}
 			}
 			if shared {
+				proveAA(t, tg, j, with)
 				return
 			}
 			t.Run("elsewhere", func(t *testing.T) { wantElsewhereAdmitted(t, p) })
@@ -109,23 +115,50 @@ func TestOwnPolicies(t *testing.T) {
 	}
 }
 
+// proveAA has the A/A arm of a treatment prove its policies, too: by the same requests, about a namespace of its own.
+func proveAA(t *testing.T, tg *target, j area.Journal, of area.Treatment) {
+	t.Helper()
+	aa := of
+	aa.ID, aa.Control, aa.Of = "aa", area.AA, of.ID
+	if err := errors.Join(tg.Prepare(t.Context(), aa, j), tg.Enter(t.Context(), aa),
+		tg.Verify(t.Context(), aa), tg.Leave(t.Context(), aa)); err != nil {
+		t.Fatal(err)
+	}
+	p, first := armOf(t, tg, aa), armOf(t, tg, of)
+	if d := cmp.Diff(first.policies.shown, p.policies.shown); d != "" {
+		t.Errorf("the A/A arm proves other policies than the arm that it repeats: %s", d)
+	}
+	own := 0
+	for i, r := range p.policies.finding.requests {
+		if r.Name != first.policies.finding.requests[i].Name || bytes.Contains(r.Body, []byte(first.namespace+`"`)) {
+			t.Errorf("%s of the A/A arm is about the arm that it repeats: %s", r.Name, r.Body)
+		}
+		if bytes.Contains(r.Body, []byte(p.namespace+`"`)) {
+			own++
+		}
+	}
+	if own == 0 {
+		t.Error("no request of the A/A arm names its namespace")
+	}
+}
+
 // TestRefusedPolicyIsShown: what the API server alone finds in a policy is said with its place in the user's file.
 func TestRefusedPolicyIsShown(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
-	requireBinary(t, plane.V136)
 	text, err := os.ReadFile("testdata/bundle/pods.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := filepath.Join(t.TempDir(), "p.yaml")
-	bad := strings.Replace(string(text), "\nspec:", "\nspec:\n  matchConditions: [{name: a b, expression: 'true'}]", 1)
+	first := strings.Join(strings.SplitAfterN(string(text), "---\n", 3)[:2], "") // the policy and its binding
+	bad := strings.Replace(first, "\nspec:", "\nspec:\n  matchConditions: [{name: a b, expression: 'true'}]", 1)
 	if err := os.WriteFile(at, []byte(bad), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	env, tr := testEnv(t, "create-pod-dry-run"), treatment("bundle", at)
 	env.Treatments = []area.Treatment{tr}
-	tg, j := opened(t, &Spec{}, env)
+	tg, j := openedShared(t, &Spec{}, env)
 	if err := tg.Prepare(t.Context(), tr, j); err == nil || !strings.Contains(err.Error(), at+":3: create "+
 		"ValidatingAdmissionPolicy ") {
 		t.Errorf("%v, want the policy's place", err)
@@ -177,15 +210,15 @@ func TestBundlesWithoutAnyProof(t *testing.T) {
 	}
 }
 
-// wantCall offers one call.
-func wantCall(t *testing.T, tg *target, tr design.Treatment, want load.Outcome) {
+// wantCall makes one call, which must be answered as the operation expects.
+func wantCall(t *testing.T, tg *target, tr design.Treatment) {
 	t.Helper()
 	ops, err := tg.Operations(tr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a, err := armOf(t, tg, tr).asker.send(t.Context(), ops[0].Wire.Render(nil, 0), true)
-	if err != nil || ops[0].Wire.Check(0, a.status, a.body) != want {
+	if err != nil || ops[0].Wire.Check(0, a.status, a.body) != load.OK {
 		t.Errorf("%v: %d %s, %v", tr.Levels, a.status, a.message(), err)
 	}
 }

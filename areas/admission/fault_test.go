@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/areas/admission/mechanism"
-	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/rigs/hosttest"
 )
@@ -106,8 +105,7 @@ func createStranger(t *testing.T, p *arm, expression string) {
 func TestVerifyFindsPlantedFaults(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
-	requireBinary(t, plane.V136)
-	tg, j := opened(t, &Spec{Embedded: &Embedded{Shared: true}}, testEnv(t))
+	tg, j := openedShared(t, &Spec{}, testEnv(t))
 	vap := []string{"mechanism", "vap", "policies", "3"}
 	const webhookStopped = "webhook stopped"
 	name := func(p *arm, k int) string { return mechanism.Policies(p.population, p.scope())[k].Name }

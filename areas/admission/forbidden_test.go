@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"tare/area"
 	"tare/areas/admission/mechanism"
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
+	"tare/rigs/areatest"
 	"tare/rigs/hosttest"
 )
 
@@ -70,12 +72,14 @@ func TestNothingToDeny(t *testing.T) {
 	}
 }
 
-// inForce opens a target that asks for trespasses, and puts a treatment in force.
-func inForce(t *testing.T, s *Spec, tr design.Treatment, operations ...string) *target {
+// inForce has a target that asks for trespasses opened, and puts a treatment in force.
+func inForce(t *testing.T, open func(*testing.T, *Spec, area.Env) (*target, *areatest.Journal), s *Spec,
+	tr design.Treatment, operations ...string,
+) *target {
 	t.Helper()
 	env := testEnv(t, operations...)
 	env.Trespasses = true
-	tg, j := opened(t, s, env)
+	tg, j := open(t, s, env)
 	if err := tg.Prepare(t.Context(), tr, j); err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +99,15 @@ func TestTrespassesAreDenied(t *testing.T) {
 		"create-pod", "update-pod", "patch-pod", "create-deployment-dry-run", "update-deployment", "patch-deployment",
 		startupName,
 	}
+	var shared map[string]*control // of the first
+	open := func(_ *testing.T, s *Spec, env area.Env) (*target, *areatest.Journal) {
+		tg, j := opened(t, s, env)
+		if shared == nil {
+			shared = tg.controls.shared
+		}
+		tg.controls.shared = shared
+		return tg, j
+	}
 	for _, c := range []struct {
 		operations []string
 		levels     []string
@@ -106,7 +119,7 @@ func TestTrespassesAreDenied(t *testing.T) {
 	} {
 		tr := treatment(c.levels...)
 		t.Run(tr.ID, func(t *testing.T) {
-			tg := inForce(t, &Spec{Embedded: &Embedded{Nodes: 1}, Objects: 10}, tr, c.operations...)
+			tg := inForce(t, open, &Spec{Embedded: &Embedded{Nodes: 1, Shared: true}, Objects: 10}, tr, c.operations...)
 			if err := tg.Verify(t.Context(), tr); err != nil {
 				t.Fatal(err)
 			}
@@ -160,13 +173,17 @@ func TestTrespassesAreDenied(t *testing.T) {
 func TestUpdatesThatNobodyDenies(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
-	requireBinary(t, plane.V136)
+	t.Run("manifests", wantForbiddenUpdateAdmitted)
+	t.Run("psa", wantForbiddenUpdateInvalid)
+}
+
+func wantForbiddenUpdateAdmitted(t *testing.T) {
 	s := &Spec{
-		Embedded: &Embedded{Shared: true}, Objects: 5,
+		Objects:   5,
 		Manifests: &Manifests{Before: "testdata/manifests/before", Bad: "testdata/manifests/bad.yaml"},
 	}
 	tr := treatment("mechanism", "manifests")
-	tg := inForce(t, s, tr, "create-pod-dry-run", "patch-deployment-dry-run")
+	tg := inForce(t, openedShared, s, tr, "create-pod-dry-run", "patch-deployment-dry-run")
 	err := tg.Verify(t.Context(), tr)
 	if err == nil || !strings.Contains(err.Error(), "patch-forbidden-deployment-dry-run") ||
 		!strings.Contains(err.Error(), "leave patch-deployment-dry-run out") {
@@ -175,9 +192,11 @@ func TestUpdatesThatNobodyDenies(t *testing.T) {
 	if err := tg.Leave(t.Context(), tr); err != nil {
 		t.Error(err)
 	}
+}
 
-	tr = treatment("mechanism", "psa")
-	tg = inForce(t, &Spec{Objects: 5}, tr, "create-pod-dry-run")
+func wantForbiddenUpdateInvalid(t *testing.T) {
+	tr := treatment("mechanism", "psa")
+	tg := inForce(t, openedShared, &Spec{Objects: 5}, tr, "create-pod-dry-run")
 	p := armOf(t, tg, tr)
 	body, err := p.create(t.Context(), p.maker, resources()[0], "stored")
 	if err != nil {

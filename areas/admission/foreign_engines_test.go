@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -54,7 +55,15 @@ func TestForeignEngines(t *testing.T) {
 			t.Parallel()
 			requireBinary(t, plane.V136)
 			requireEngine(t, kind)
-			p := foreignPlane(t)
+			p, err := startPlane(t.Context(), t.TempDir(), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := p.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
 			install(t, p, kind)
 			config := configOf(p)
 			asked, end := watchElsewhere(t, config)
@@ -98,8 +107,8 @@ func TestForeignEngines(t *testing.T) {
 }
 
 // besideHostile is a copy of a bundle whose rules have a scope that those of other policies lack, which ends Kyverno,
-// and with policies beside it of which Kyverno would have the API server judge what is in other namespaces, or in none:
-// the match conditions fail there.
+// with a policy about everything, and with policies of which Kyverno would have the API server judge what is in other
+// namespaces, or in none: the match conditions fail there.
 func besideHostile(t *testing.T, bundle string) string {
 	t.Helper()
 	const hostile = `apiVersion: kyverno.io/v1
@@ -137,12 +146,18 @@ spec:
 	dir := t.TempDir()
 	err := os.CopyFS(dir, os.DirFS(bundle))
 	if strings.Contains(bundle, "kyverno") {
-		policies := filepath.Join(dir, "policies.yaml")
-		text, failed := os.ReadFile(policies)
-		scoped := strings.ReplaceAll(string(text), "resources: [pods]}", "resources: [pods], scope: Namespaced}")
-		err = errors.Join(err, failed, os.WriteFile(policies, []byte(scoped), 0o600),
-			os.WriteFile(filepath.Join(dir, "hostile.yaml"),
-				[]byte(strings.ReplaceAll(hostile, "CONDITION", condition)), 0o600))
+		for file, change := range map[string][]string{
+			"policies.yaml": {"resources: [pods]}", "resources: [pods], scope: Namespaced}"},
+			"restless.yaml": {
+				`[""]`, `["*"]`, "[v1]", `["*"]`, "[pods, configmaps, replicationcontrollers]", `["*"]`,
+			},
+		} {
+			text, failed := os.ReadFile(filepath.Join(dir, file))
+			changed := strings.NewReplacer(change...).Replace(string(text))
+			err = errors.Join(err, failed, os.WriteFile(filepath.Join(dir, file), []byte(changed), 0o600))
+		}
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, "hostile.yaml"),
+			[]byte(strings.ReplaceAll(hostile, "CONDITION", condition)), 0o600))
 	}
 	if err != nil {
 		t.Fatal(err)

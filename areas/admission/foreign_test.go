@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,11 +33,11 @@ import (
 	"tare/rigs/hosttest"
 )
 
-// foreignCluster starts a control plane that the run knows by its kubeconfig only.
+// foreignCluster takes a control plane that the run knows by its kubeconfig only.
 func foreignCluster(t *testing.T) (kubeconfig string, config *rest.Config) {
 	t.Helper()
-	p := foreignPlane(t)
-	return p.Kubeconfig(), configOf(p)
+	clusterOfOthers.take(t)
+	return clusterOfOthers.plane.Kubeconfig(), configOf(clusterOfOthers.plane)
 }
 
 func configOf(p *plane.Plane) *rest.Config {
@@ -46,25 +45,6 @@ func configOf(p *plane.Plane) *rest.Config {
 		Host: p.Server(), BearerToken: p.AdminToken,
 		TLSClientConfig: rest.TLSClientConfig{CAData: p.CA}, QPS: -1,
 	}
-}
-
-func foreignPlane(t *testing.T) *plane.Plane {
-	t.Helper()
-	requireBinary(t, plane.V136)
-	b, err := plane.Find(t.Context(), plane.V136, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := plane.Start(t.Context(), plane.Config{Binary: b, Dir: t.TempDir(), Nodes: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
 }
 
 // listObjects lists every object of a cluster, except those that a cluster makes by itself as time passes.
@@ -281,7 +261,7 @@ spec: {policyName: fetches}
 }
 
 // watchEvery is the pause between two requests of watchElsewhere: without one they take a processor.
-const watchEvery = 50 * time.Millisecond
+const watchEvery = 100 * time.Millisecond
 
 // watchElsewhere asks all the while, as dry runs, for a pod in another namespace of a cluster that everything of
 // testdata/bundle, and most of the other bundles of testdata, objects to, and for an object of no namespace. end
@@ -300,7 +280,8 @@ func watchElsewhere(t *testing.T, config *rest.Config) (asked *atomic.Int64, end
 		"apiVersion": "v1", "kind": "Namespace",
 		"metadata": map[string]any{"name": elsewhere, "labels": map[string]any{"environment": "test"}},
 	}}, &unstructured.Unstructured{}
-	if _, err := in("namespaces").Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+	_, err = in("namespaces").Create(t.Context(), namespace, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	for { // its controller makes it

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +41,6 @@ func TestGenerations(t *testing.T) {
 			t.Errorf("%s is shown by %q, want %q", name, got, want)
 		}
 	}
-	proveAA(t, tg, j, tr)
 	notes := strings.Join(tg.Notes(), "\n")
 	for _, want := range []string{
 		"Kyverno's background controller runs beside it",
@@ -86,26 +84,6 @@ func TestGenerations(t *testing.T) {
 	all, err := p.generated(t.Context())
 	if err != nil || len(all) != standing {
 		t.Errorf("%d objects are left that were generated, %v; before there were %d", len(all), err, standing)
-	}
-}
-
-// proveAA has the A/A arm of a treatment prove its policies, too: in a namespace of its own, by the same requests.
-func proveAA(t *testing.T, tg *target, j area.Journal, of area.Treatment) {
-	t.Helper()
-	aa := of
-	aa.ID, aa.Control, aa.Of = "aa", area.AA, of.ID
-	if err := errors.Join(tg.Prepare(t.Context(), aa, j), tg.Enter(t.Context(), aa),
-		tg.Verify(t.Context(), aa)); err != nil {
-		t.Fatal(err)
-	}
-	proved := func(tr area.Treatment) []string {
-		return slices.Sorted(maps.Keys(armOf(t, tg, tr).policies.shown))
-	}
-	if d := cmp.Diff(proved(of), proved(aa)); d != "" {
-		t.Errorf("the A/A arm proves other policies than the arm that it repeats: %s", d)
-	}
-	if err := tg.Leave(t.Context(), aa); err != nil {
-		t.Error(err)
 	}
 }
 

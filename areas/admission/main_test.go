@@ -13,12 +13,19 @@ import (
 	"tare/rigs/hosttest"
 )
 
-// TestMain lets this test binary be its own child, as tare's binary is.
+// TestMain lets this test binary be its own child, as tare's binary is, and ends what tests have left standing.
 func TestMain(m *testing.M) {
 	if name := areatest.ServerOfArgs(areaName); name != "" {
 		areatest.Serve(Area{}, name)
 	}
-	hosttest.Main(m)
+	code := hosttest.Sharing(m).Run()
+	for _, s := range standings() {
+		if err := s.end(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
 
 // treatment shortens the tests' many calls.
@@ -32,7 +39,7 @@ func testEnv(t testing.TB, operations ...string) area.Env {
 }
 
 // requireBinary skips the test if no control plane of that release is built: tests do not build for minutes.
-func requireBinary(t testing.TB, v plane.Version) {
+func requireBinary(t *testing.T, v plane.Version) {
 	t.Helper()
 	hosttest.SkipIfShort(t)
 	if _, ok := plane.Cached(t.Context(), v, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv}); !ok {
@@ -42,7 +49,7 @@ func requireBinary(t testing.TB, v plane.Version) {
 }
 
 // opened opens spec, and at the end of the test closes it, which must undo all changes.
-func opened(t testing.TB, spec *Spec, env area.Env) (*target, *areatest.Journal) {
+func opened(t *testing.T, spec *Spec, env area.Env) (*target, *areatest.Journal) {
 	t.Helper()
 	return areatest.Open[*target](t, Area{}, spec, env)
 }

@@ -3,12 +3,8 @@ package admission
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"tare/areas/admission/engine"
 )
 
 // outside is a policy of which no text shows that it asks a name server, since a variable names the function, and one
@@ -30,12 +26,8 @@ const outside = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {nam
 // API server has, policies get.
 func TestPoliciesAskNoNameServer(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "outside.yaml")
-	if err := os.WriteFile(file, []byte(outside), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	with := treatment("bundle", file)
-	p := armOf(t, preparedBeside(t, engine.Kyverno, with, false), with)
+	besideKyverno.take(t)
+	p := armOf(t, besideKyverno.target, besideKyverno.with)
 	for ask, want := range map[string][]string{
 		"names": {"lookup tare.invalid", ": permission denied"}, "server": {"it is in " + p.namespace},
 	} {

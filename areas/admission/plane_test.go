@@ -9,6 +9,7 @@ import (
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
+	"tare/rigs/areatest"
 	"tare/rigs/hosttest"
 )
 
@@ -90,21 +91,42 @@ func runTrial(t *testing.T, tg *target, tr design.Treatment, calls float64) {
 	}
 }
 
-// TestMechanisms takes every mechanism through two trials, each on its own control plane.
+// TestMechanisms takes every mechanism through two trials, on a control plane of its own or on a shared one.
 func TestMechanisms(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
+	takeThrough := func(t *testing.T, tg *target, j *areatest.Journal, tr design.Treatment) {
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			runTrial(t, tg, tr, 10)
+		}
+		served, err := tg.Witnessed(t.Context(), tr)
+		if err != nil || served == nil || len(served.Requests) == 0 {
+			t.Errorf("the API server's own measurements: %v, %v", served, err)
+		}
+	}
+	t.Run("shared", func(t *testing.T) {
+		t.Parallel()
+		tg, j := openedShared(t, &Spec{}, testEnv(t))
+		for _, levels := range [][]string{
+			{"mechanism", "none"},
+			{"mechanism", "psa", "level", "restricted"},
+			{"mechanism", "vap", "policies", "5", "bound", "4", "useable", "3"},
+			{"mechanism", "webhook", "policies", "3"},
+			{"mechanism", "mutating-webhook", "policies", "3", "webhook_latency", "5ms"},
+		} {
+			tr := treatment(levels...)
+			t.Run(tr.ID, func(t *testing.T) { takeThrough(t, tg, j, tr) })
+		}
+	})
 	for _, c := range []struct {
 		version plane.Version
 		levels  []string
 	}{
-		{plane.V136, []string{"mechanism", "none"}},
-		{plane.V136, []string{"mechanism", "psa", "level", "restricted"}},
-		{plane.V136, []string{"mechanism", "vap", "policies", "5", "bound", "4", "useable", "3"}},
 		{plane.V136, []string{"mechanism", "vap", "policies", "3", "bound", "2", "useable", "1", "params", "3"}},
 		{plane.V136, []string{"mechanism", "map", "policies", "3"}},
-		{plane.V136, []string{"mechanism", "webhook", "policies", "3"}},
-		{plane.V136, []string{"mechanism", "mutating-webhook", "policies", "3", "webhook_latency", "5ms"}},
 		{plane.V124, []string{"mechanism", "psp", "policies", "6", "bound", "3"}},
 		{plane.V124, []string{"mechanism", "none", "version", "1.24"}},
 	} {
@@ -113,20 +135,7 @@ func TestMechanisms(t *testing.T) {
 			t.Parallel()
 			requireBinary(t, c.version)
 			tg, j := opened(t, &Spec{}, testEnv(t))
-			if err := tg.Prepare(t.Context(), tr, j); err != nil {
-				t.Fatal(err)
-			}
-			for range 2 {
-				runTrial(t, tg, tr, 10)
-			}
-			served, err := tg.Witnessed(t.Context(), tr)
-			if err != nil || served == nil || len(served.Requests) == 0 {
-				t.Errorf("the API server's own measurements: %v, %v", served, err)
-			}
-			if err := tg.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-			j.WantAllUndone(t)
+			takeThrough(t, tg, j, tr)
 		})
 	}
 }
@@ -168,15 +177,13 @@ func TestOperations(t *testing.T) {
 func TestManifests(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
-	requireBinary(t, plane.V136)
 	s := &Spec{
-		Embedded: &Embedded{Shared: true},
 		Manifests: &Manifests{
 			Before: "testdata/manifests/before", After: "testdata/manifests/after",
 			Bad: "testdata/manifests/bad.yaml",
 		},
 	}
-	tg, j := opened(t, s, testEnv(t))
+	tg, j := openedShared(t, s, testEnv(t))
 	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "manifests")}
 	for _, tr := range arms {
 		if err := tg.Prepare(t.Context(), tr, j); err != nil {

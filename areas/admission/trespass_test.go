@@ -16,7 +16,6 @@ import (
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 	"tare/areas/admission/webhook"
-	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/question"
@@ -268,15 +267,14 @@ func trespassed(t *testing.T, tg *target, tr design.Treatment, seconds float64) 
 func TestFailOpenFollowsTheLatency(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
-	requireBinary(t, plane.V136)
 	s := &Spec{
-		Mechanism: "webhook", Embedded: &Embedded{Shared: true},
+		Mechanism: "webhook",
 		Webhook: &Webhook{
 			Latency: unit.Duration(500 * time.Millisecond), Spread: 0.8, Timeout: unit.Duration(time.Second),
 			Match: "request.operation == 'CREATE'",
 		},
 	}
-	tg, j := opened(t, s, testEnv(t))
+	tg, j := openedShared(t, s, testEnv(t))
 	latency := webhook.Latency{Median: 500 * time.Millisecond, Spread: 0.8}
 	for _, policy := range []string{mechanism.Ignore, mechanism.Fail} {
 		tr := treatment("webhook_failure_policy", policy)
@@ -325,8 +323,7 @@ func TestFailOpenFollowsTheLatency(t *testing.T) {
 func TestConditionsAreLifted(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
-	requireBinary(t, plane.V136)
-	tg, j := opened(t, &Spec{Embedded: &Embedded{Shared: true}}, testEnv(t))
+	tg, j := openedShared(t, &Spec{}, testEnv(t))
 	for _, levels := range [][]string{{"mechanism", "webhook", "webhook_timeout", "1s"}, {"mechanism", "vap"}} {
 		tr := treatment(levels...)
 		if err := tg.Prepare(t.Context(), tr, j); err != nil {
