@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"tare/internal/build"
 	"tare/internal/clock"
+	"tare/rigs/hosttest"
 )
 
 // A toolchain is a made-up Go: shell scripts for what its commands do.
@@ -380,4 +382,209 @@ func TestAnnouncement(t *testing.T) {
 			t.Errorf("%d: %q, want %q", stale, got, want)
 		}
 	}
+}
+
+// A stepper is a clock on which time passes when the test says so.
+type stepper struct {
+	now   time.Time
+	steps chan struct{}
+}
+
+func (s *stepper) Now() time.Time { return s.now }
+
+func (s *stepper) Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.steps:
+		s.now = s.now.Add(d)
+		return nil
+	}
+}
+
+// TestProgress: a line every 20 s says what is done, and none comes after the end.
+func TestProgress(t *testing.T) {
+	c, told := &stepper{steps: make(chan struct{})}, make(chan string)
+	p := newProgress(V136, Host{Tell: func(line string) { told <- line }, Clock: c})
+	stop := p.start(t.Context())
+	next := func() string {
+		c.steps <- struct{}{}
+		return <-told
+	}
+	var got []string
+	p.fetched("go: downloading k8s.io/kubernetes v1.36.3")
+	p.fetched("go: downloading k8s.io/api v0.36.3")
+	p.fetched("fresh")
+	got = append(got, next())
+	p.compiles(build.Packages{All: 2497, Stale: 1903})
+	got = append(got, next())
+	for range 412 {
+		p.compiled("k8s.io/api/core/v1")
+	}
+	p.compiled("# a warning with spaces")
+	p.compiled("")
+	for range 2 {
+		next()
+	}
+	got = append(got, next())
+	p.compiled("tare/plane")
+	got = append(got, next())
+	p.compiles(build.Packages{All: 2497, Stale: 414})
+	p.linking = false
+	got = append(got, next())
+	stop()
+	want := []string{
+		"fetching the Go modules of Kubernetes 1.36: 2 so far, 20s",
+		"compiling Kubernetes 1.36: 0 of 1903 packages, 40s",
+		"compiling Kubernetes 1.36: 412 of 1903 packages, 1m40s",
+		"linking Kubernetes 1.36: 2m0s",
+		"linking Kubernetes 1.36: 2m20s",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	select {
+	case line := <-told:
+		t.Errorf("told after the end: %q", line)
+	case c.steps <- struct{}{}:
+		t.Error("the clock is still waited for")
+	default:
+	}
+}
+
+// TestRoom: what goes to one disk is added up, and the first disk that is too small is told, with both figures.
+func TestRoom(t *testing.T) {
+	all := []need{{"/cache", 3000 << 20}, {"/tmp", 3300 << 20}, {"/home", 150 << 20}}
+	for name, c := range map[string]struct {
+		disks map[string]disk
+		says  string
+	}{
+		"one disk": {
+			map[string]disk{"/cache": {1, 6450 << 20}, "/tmp": {1, 6450 << 20}, "/home": {1, 6450 << 20}},
+			"",
+		},
+		"one, a byte short": {map[string]disk{
+			"/cache": {1, 6450<<20 - 1}, "/tmp": {1, 6450<<20 - 1},
+			"/home": {1, 6450<<20 - 1},
+		}, "the disk of /cache, /tmp, /home has "},
+		"three": {
+			map[string]disk{"/cache": {1, 3000 << 20}, "/tmp": {2, 3300 << 20}, "/home": {3, 150 << 20}},
+			"",
+		},
+		"three, one is full": {
+			map[string]disk{"/cache": {1, 3000 << 20}, "/tmp": {2, 1 << 30}, "/home": {3, 150 << 20}},
+			"the disk of /tmp has 1 GiB free, and the build takes 3.22 GiB there",
+		},
+	} {
+		err := checkRoom(all, func(path string) (disk, error) { return c.disks[path], nil })
+		if _, ok := errors.AsType[*diskFullError](err); ok != (c.says != "") ||
+			(ok && !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
+	broken := errors.New("broken")
+	if err := checkRoom(all, func(string) (disk, error) { return disk{}, broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	s, err := V136.source()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing, ok := errors.AsType[*Missing](explain(V136, s, &diskFullError{paths: []string{"/x"}, wanted: 1})); !ok ||
+		!strings.Contains(missing.Next, "GOCACHE") {
+		t.Errorf("%v", missing)
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	modules := t.TempDir()
+	g, m := build.Go{Cache: "/cache", ModCache: modules}, build.GoModule{Version: "v1.36.3"}
+	if n, ok := toFetch(g, m); !ok || n != (need{modules, roomModules}) {
+		t.Errorf("%+v, %v", n, ok)
+	}
+	if err := os.MkdirAll(filepath.Join(modules, "k8s.io", "kubernetes@v1.36.3"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if n, ok := toFetch(g, m); ok {
+		t.Errorf("%+v, and the modules are there", n)
+	}
+	both := cmp.AllowUnexported(need{})
+	want := []need{{"/cache", 10 * roomPackage}, {"/tmp", 10*roomPackage + roomLinked}, {"/dir", roomBinary}}
+	if diff := cmp.Diff(want, toCompile(g, 10, "/tmp", "/dir"), both); diff != "" {
+		t.Error(diff)
+	}
+	want[1].path = "/other"
+	g.Temporary = "/other"
+	if diff := cmp.Diff(want, toCompile(g, 10, "/tmp", "/dir"), both); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestDiskOf a folder that is yet to be made is the one above.
+func TestDiskOf(t *testing.T) {
+	dir := t.TempDir()
+	at, err1 := diskOf(dir)
+	below, err2 := diskOf(filepath.Join(dir, "a", "b"))
+	if err := errors.Join(err1, err2); err != nil || at.id != below.id || at.free <= 0 {
+		t.Errorf("%+v, %+v, %v", at, below, err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := diskOf(filepath.Join(file, "x")); err == nil {
+		t.Errorf("below a file: %+v", d)
+	}
+}
+
+// TestBinariesAreBuilt really builds, where that is wanted: it takes minutes, and the network where Go's own cache
+// lacks something.
+func TestBinariesAreBuilt(t *testing.T) {
+	if os.Getenv("TARE_TEST_PLANE_BUILD") != "1" {
+		hosttest.Missing(t, "it compiles Kubernetes", hosttest.Plane)
+	}
+	for _, v := range Versions() {
+		t.Run(string(v), func(t *testing.T) {
+			began := time.Now()
+			b, err := Find(t.Context(), v, Host{Getenv: withoutNames, Tell: func(line string) { t.Log(line) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%+v after %v", b, time.Since(began).Round(time.Second/10))
+			if b.Version != v || b.Etcd == "" || b.Go == "" {
+				t.Errorf("%+v", b)
+			}
+			for _, component := range []string{APIServer, Scheduler, ControllerManager} {
+				if out := says(t, b, component); out != "{\"ready\":{}}\nKubernetes "+b.Kubernetes+"\n" {
+					t.Errorf("%s says %q, and is of %s", component, out, b.Kubernetes)
+				}
+			}
+		})
+	}
+}
+
+// says is what a component answers to its flag --version.
+func says(t *testing.T, b Binary, component string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), b.Path, component)
+	in, err := cmd.StdinPipe() // stays open, so that the component need not end
+	if err == nil {
+		_, err = in.Write([]byte(`{"args": ["--version"]}` + "\n"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("%s --version: %v", component, err)
+	}
+	return string(out)
+}
+
+// withoutNames is the environment, but for binaries that are named in it.
+func withoutNames(name string) (string, bool) {
+	if name == Variable || name == VariablePSP {
+		return "", false
+	}
+	return os.LookupEnv(name)
 }

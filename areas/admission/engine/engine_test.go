@@ -3,16 +3,21 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"tare/areas/admission/engine"
+	"tare/internal/build"
+	"tare/rigs/hosttest"
 )
 
 func TestCheckVersion(t *testing.T) {
@@ -170,5 +175,89 @@ func TestRun(t *testing.T) {
 	}
 	if err := engine.Run(t.Context(), engine.Config{Engine: "kyverno", Path: "/none"}, nil); err == nil {
 		t.Error("nothing was run")
+	}
+}
+
+// role is the environment variable by which this binary plays an engine, and flags the one with its help.
+const (
+	role  = "TARE_TEST_ENGINE"
+	flags = "TARE_TEST_FLAGS"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(role) == "" {
+		hosttest.Main(m)
+	}
+	if slices.Contains(os.Args, "-help") {
+		fmt.Print(os.Getenv(flags))
+		os.Exit(0)
+	}
+	if err := fake(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// fake listens where the arguments say, and serves metrics.
+func fake(args []string) error {
+	at := map[string]string{}
+	for _, arg := range args {
+		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		at[name] = value
+	}
+	host, webhooks, health := at["webhookServerHost"], at["webhookServerPort"], at["metricsHost"]+":"+at["metricsPort"]
+	switch {
+	case os.Getenv(flags) != "" || at["host"] != "":
+	case host+at["metricsHost"]+at["controllerRuntimeMetricsAddress"] != "":
+		return errors.New("it is given flags that it does not have")
+	default: // as its edits have it
+		host, health = "127.0.0.1", "127.0.0.1"+health
+	}
+	switch {
+	case at["kubeconfig"] == "":
+		return errors.New("it is not told where the cluster is")
+	case os.Getenv("POD_NAMESPACE") == "gatekeeper-system" && at["cert-dir"] == "/certificates":
+		host, webhooks, health = at["host"], at["port"], at["health-addr"]
+	case os.Getenv("KYVERNO_NAMESPACE") != "kyverno":
+		return errors.New("it is not told where it is")
+	case (os.Getenv("TARE_NETWORK") != "") != (at["kubeconfig"] == "/network"):
+		return errors.New("it may ask name servers, or not, against what was said")
+	case (os.Getenv("KYVERNO_DEPLOYMENT") == "kyverno-reports-controller") != (at["backgroundScanInterval"] == "15s"):
+		return errors.New("it is not told how often it scans, or another controller is")
+	}
+	if at["kubeconfig"] == "/refused" {
+		return errors.New("the cluster refuses me")
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", host+":"+webhooks)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = l.Close() }()
+	http.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
+	http.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `kyverno_policy_results_total{resource_namespace="n",policy_name="a",rule_result="fail"} 2`+"\n")
+	})
+	return http.ListenAndServe(health, nil) //nolint:gosec // it ends with its parent
+}
+
+// TestBinariesAreBuilt really builds, where that is wanted: it takes minutes, and the network where Go's own cache
+// lacks something.
+func TestBinariesAreBuilt(t *testing.T) {
+	if os.Getenv("TARE_TEST_PLANE_BUILD") != "1" {
+		hosttest.Missing(t, "it compiles policy engines", hosttest.Plane)
+	}
+	h := engine.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv}
+	for _, k := range engine.Programs() {
+		p, err := k.Find(t.Context(), k.Default, h)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if !build.Executable(p.Path) {
+			t.Errorf("%+v", p)
+		}
+		if info, err := os.Stat(p.Definitions); slices.Contains(engine.Kinds(), k) && (err != nil || !info.IsDir()) {
+			t.Errorf("%+v, %v", p, err)
+		}
 	}
 }

@@ -2,9 +2,13 @@ package mechanism
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
 // What Kubernetes 1.36.3 and 1.24.17 answer, but for the names.
@@ -165,5 +169,196 @@ func TestThousandsAreCountedAndSampled(t *testing.T) {
 	if got := Prove(MAP, Population{Total: 30, Bound: 20, Useable: 10},
 		s).Good.Annotations[MutatedKey]; got != strconv.Itoa(want) {
 		t.Errorf("the mark is %s, want %d", got, want)
+	}
+}
+
+func TestMain(m *testing.M) { hosttest.Main(m) }
+
+func TestDefaultsMakeSense(t *testing.T) {
+	for _, k := range Kinds() {
+		for _, total := range []int{1, 2, 1000, MostPolicies} {
+			p := Default(k, total)
+			if err := Check(k, p); err != nil {
+				t.Errorf("%s of %d: %v", k, total, err)
+			}
+			if k.Populated() && (p.Total != total || p.Bound != total) {
+				t.Errorf("%s of %d: total %d, bound %d", k, total, p.Total, p.Bound)
+			}
+		}
+	}
+	if got := Default(PSP, 1000).Useable; got != 1 {
+		t.Errorf("%d PodSecurityPolicies allow the pod, want 1: the worst case", got)
+	}
+	if got := Default(VAP, 1000).Useable; got != 1000 {
+		t.Errorf("%d policies are relevant, want all", got)
+	}
+}
+
+func TestCheckRefuses(t *testing.T) {
+	with := func(k Kind, total int, change func(*Population)) Population {
+		p := Default(k, total)
+		change(&p)
+		return p
+	}
+	for name, c := range map[string]struct {
+		kind    Kind
+		p       Population
+		field   string
+		instead string // what it must offer
+	}{
+		"unknown kind":        {"gatekeeper", Population{}, "mechanism", "manifests"},
+		"bound over total":    {VAP, Population{Total: 5, Bound: 6, Useable: 5}, "bound", "total: 6"},
+		"useable over bound":  {VAP, Population{Total: 9, Bound: 2, Useable: 3}, "useable", "bound: 3"},
+		"params of a webhook": {Webhook, Population{Total: 1, Bound: 1, Params: 1}, "params", "mechanism: vap"},
+		"params negative":     {VAP, Population{Total: 1, Bound: 1, Params: -1}, "params", "0 or more"},
+		"too many params":     {VAP, Population{Total: 20, Bound: 20, Params: 20000}, "params", "write 4999 or less"},
+		"negative":            {VAP, Population{Total: 9, Bound: 2, Useable: -1}, "bound", "0 or more"},
+		"nothing":             {Webhook, Population{}, "total", "mechanism: none"},
+		"too many":            {PSP, Default(PSP, MostPolicies+1), "total", "99999"},
+		"none in numbers":     {None, Population{Total: 1}, "total", "leave out"},
+		"psa in numbers":      {PSA, Population{Level: Baseline, Total: 3}, "total", "leave out"},
+		"psp that denies all": {PSP, with(PSP, 5, func(p *Population) { p.Useable = 0 }), "useable", "useable: 1"},
+		"level unknown":       {PSA, Population{Level: "strict"}, "level", "restricted"},
+		"level missing":       {PSA, Population{}, "level", "restricted"},
+		"level of vap":        {VAP, with(VAP, 5, func(p *Population) { p.Level = Baseline }), "level", "mechanism: psa"},
+		"position of vap":     {VAP, with(VAP, 5, func(p *Population) { p.Position = Last }), "position", "useable: N"},
+		"position of webhook": {
+			Webhook, with(Webhook, 5, func(p *Population) { p.Position = First }),
+			"position", "useable: N",
+		},
+		"position of none": {None, Population{Position: First}, "position", "leave it out"},
+		"position unknown": {
+			PSP, with(PSP, 5, func(p *Population) { p.Position = "middle" }), "position",
+			"first or last",
+		},
+		"bindings of vap": {VAP, with(VAP, 5, func(p *Population) { p.Bindings = One }), "bindings", "bound: N"},
+		"bindings of webhook": {
+			Webhook, with(Webhook, 5, func(p *Population) { p.Bindings = Each }), "bindings",
+			"leave it out",
+		},
+		"bindings unknown": {PSP, with(PSP, 5, func(p *Population) { p.Bindings = "two" }), "bindings", "one or each"},
+		"irrelevance unknown": {
+			VAP, with(VAP, 5, func(p *Population) { p.Irrelevant = "luck" }), "irrelevant",
+			"match-conditions",
+		},
+		"irrelevance of none": {None, Population{Irrelevant: ResourceRule}, "irrelevant", "leave it out"},
+		"psp by conditions": {
+			PSP, with(PSP, 5, func(p *Population) { p.Irrelevant = MatchConditions }),
+			"irrelevant", "rejects",
+		},
+		"vap that rejects": {
+			VAP, with(VAP, 5, func(p *Population) { p.Irrelevant = Rejects }), "irrelevant",
+			"namespace-selector",
+		},
+		"unauthorized but bound": {
+			PSP, with(PSP, 5, func(p *Population) { p.Irrelevant = Unauthorized }),
+			"irrelevant", "bound: 1",
+		},
+	} {
+		err := Check(c.kind, c.p)
+		refusal, ok := errors.AsType[*Refusal](err)
+		if !ok {
+			t.Errorf("%s: %v, want a refusal", name, err)
+			continue
+		}
+		if refusal.Field != c.field || !strings.Contains(refusal.Instead, c.instead) {
+			t.Errorf("%s: refused %s (%v), want %s and to offer %q", name, refusal.Field, refusal, c.field, c.instead)
+		}
+		if _, err := Render(c.kind, c.p, testScope()); err == nil {
+			t.Errorf("%s: rendered what is refused", name)
+		}
+	}
+}
+
+func testScope() Scope {
+	return Scope{
+		Run: "r7f3a", Namespace: "tare-r7f3a-1", Caller: "tare-caller",
+		WebhookURL: "https://127.0.0.1:34567", CABundle: []byte("-----BEGIN CERTIFICATE-----\n"),
+	}
+}
+
+func TestScopeIsRefused(t *testing.T) {
+	for name, change := range map[string]func(*Scope){
+		"no namespace":      func(s *Scope) { s.Namespace = "" },
+		"namespace of dots": func(s *Scope) { s.Namespace = "a.b" },
+		"long namespace":    func(s *Scope) { s.Namespace = strings.Repeat("a", 64) },
+		"no run":            func(s *Scope) { s.Run = "" },
+		"run with blanks":   func(s *Scope) { s.Run = "a b" },
+		"no authority":      func(s *Scope) { s.CABundle = nil },
+		"plain http":        func(s *Scope) { s.WebhookURL = "http://127.0.0.1:1" },
+		"no host":           func(s *Scope) { s.WebhookURL = "https:///x" },
+		"query":             func(s *Scope) { s.WebhookURL = "https://127.0.0.1/?a=b" },
+		"password":          func(s *Scope) { s.WebhookURL = "https://a:b@127.0.0.1/" },
+	} {
+		s := testScope()
+		change(&s)
+		if r, err := Render(Webhook, Default(Webhook, 1), s); err == nil {
+			t.Errorf("%s: rendered %v", name, r.Objects)
+		}
+	}
+}
+
+// TestDenialIsThatOfTheProbe: a Denial judges as Probe.Judge does.
+func TestDenialIsThatOfTheProbe(t *testing.T) {
+	scope := Scope{Run: "r", Namespace: "tare-r-0", WebhookURL: "https://127.0.0.1:1", CABundle: []byte("x")}
+	vap, hooks := Prove(VAP, Default(VAP, 3), scope).Bad[1], Prove(Webhook, Default(Webhook, 3), scope).Bad
+	psa := Prove(PSA, Default(PSA, 1), scope).Bad[0]
+	said := func(code int, format string, args ...any) (int, []byte) {
+		b, err := json.Marshal(map[string]any{
+			"kind": "Status", "status": "Failure", "code": code, "message": fmt.Sprintf(format, args...),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return code, b
+	}
+	const forbidden = `pods "tare-probe-bad" is forbidden: `
+	for _, c := range []struct {
+		name   string
+		probe  Probe
+		code   int
+		format string
+		args   []any
+		want   bool
+	}{
+		{"level", psa, 403, forbidden + `violates PodSecurity "restricted:latest": privileged (…)`, nil, true},
+		{"another level", psa, 403, forbidden + `violates PodSecurity "baseline:latest": privileged (…)`, nil, false},
+		{
+			"policy", vap, 403, forbidden + `ValidatingAdmissionPolicy '%[1]s' with binding '%[1]s' denied request: no`,
+			[]any{vap.By[2]},
+			true,
+		},
+		{
+			"another policy", vap, 403, forbidden + `ValidatingAdmissionPolicy 'x' with binding 'x' denied request: no`, nil,
+			false,
+		},
+		{
+			"webhook", hooks[3], 403, `admission webhook "%s" denied the request: denied by c-relevant-00003`,
+			[]any{hooks[3].By[0]},
+			true,
+		},
+		{
+			"another webhook", hooks[3], 403, `admission webhook "%s" denied the request: denied by c-relevant-00001`,
+			[]any{hooks[1].By[0]},
+			false,
+		},
+		{
+			"webhook that failed", hooks[3], 500, `Internal error occurred: failed calling webhook "%s": timeout`,
+			[]any{hooks[3].By[0]},
+			false,
+		},
+		{"no right", vap, 403, forbidden + `User "%s" cannot create resource`, []any{vap.By[2]}, false},
+	} {
+		d, err := c.probe.Denial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, body := said(c.code, c.format, c.args...)
+		if got := d.Matches(status, body); got != c.want || got != (c.probe.Judge(status, body) == nil) {
+			t.Errorf("%s: %v, want %v; the probe: %v", c.name, got, c.want, c.probe.Judge(status, body))
+		}
+		if n := testing.AllocsPerRun(100, func() { d.Matches(status, body) }); n > 0 {
+			t.Errorf("%s: %v allocations", c.name, n)
+		}
 	}
 }

@@ -1,9 +1,11 @@
 package own
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,10 +15,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"tare/areas/admission/engine"
 	"tare/areas/admission/mechanism"
 	"tare/areas/bundle"
+	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // written writes a bundle: the content of files by their names.
@@ -534,4 +540,113 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestMain lets this test binary be its own child, as tare's binary is.
+func TestMain(m *testing.M) {
+	if slices.Equal(os.Args[1:], []string{"serve", "admission", Builder}) {
+		if err := proc.Serve(context.Background(), os.Stdin, os.Stdout, ServeBuild); err != nil {
+			panic(err)
+		}
+		return
+	}
+	hosttest.Main(m)
+}
+
+// TestFieldsOfKyvernoAreKnown: each field that the definitions of Kyverno's policies in YAML have is known to ask
+// nobody, or to ask somebody.
+func TestFieldsOfKyvernoAreKnown(t *testing.T) {
+	host := engine.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv}
+	program, there, err := engine.Kyverno.Seek(t.Context(), engine.Kyverno.Default, host)
+	if !there || err != nil {
+		hosttest.Missing(t, "Kyverno "+engine.Kyverno.Default+" is not built", hosttest.Plane)
+	}
+	definitions, err := ReadObjects(program.Definitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	var walk func(p part, schema tree, at string)
+	walk = func(p part, schema tree, at string) {
+		if items, ok := schema["items"].(tree); ok {
+			schema = items
+		}
+		fields, _ := schema["properties"].(tree)
+		for name, in := range fields {
+			parts, known := p[name]
+			if seen++; !known && asking[name] == "" {
+				t.Errorf("nobody knows whether %s.%s asks another server", at, name)
+			}
+			if field, _ := in.(tree); parts != nil {
+				walk(parts, field, at+"."+name)
+			}
+		}
+	}
+	for _, o := range definitions {
+		if k := definedBy(o); k.Group != kyvernoGroup || k.Kind != "ClusterPolicy" && k.Kind != "Policy" {
+			continue
+		}
+		versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+		for _, v := range versions {
+			version, _ := v.(tree)
+			spec, ok, err := unstructured.NestedMap(version, "schema", "openAPIV3Schema", "properties", "spec")
+			if !ok || err != nil {
+				t.Fatalf("%s: %v, %v", o.GetName(), ok, err)
+			}
+			name, _ := version["name"].(string)
+			walk(quiet, spec, strings.Join([]string{o.GetName(), name, "spec"}, " "))
+		}
+	}
+	if seen < 300 {
+		t.Errorf("%d fields were seen", seen)
+	}
+}
+
+// TestSecretsStayBehind: a record has no Secret of the bundle's, and the policies beside it keep their places.
+func TestSecretsStayBehind(t *testing.T) {
+	const secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  a: hidden\n"
+	first, second := policy("p", isTrue), policy("q", isTrue)
+	list := `{"apiVersion": "v1", "kind": "List", "items": [` +
+		`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "l"}, "data": {"a": "hidden"}},` +
+		`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}]}` + "\n"
+	content := map[string]string{
+		"several.yaml": "# Secret\n" + first + "---\n" + secret + "---\n" + second + "---\n" + list,
+		"only.yml":     secret, "a/list.json": list, "a/.env": "hidden", "a/key.pem": "hidden", ".git/config": "hidden",
+		"policy-about-secrets.yaml": policy("r", "  validations: [{expression: \"object.kind != 'Secret'\"}]\n"),
+	}
+	from := written(t, content)
+	build := written(t, map[string]string{
+		"p.yaml": first, "kustomization.yaml": "resources: [p.yaml]\nsecretGenerator: [{name: g, literals: [a=hidden]}]\n",
+	})
+	for _, bundled := range []string{from, filepath.Join(from, "several.yaml"), build} {
+		to := t.TempDir()
+		if err := Copy(to, "copy"+Ext(bundled), bundled); err != nil {
+			t.Fatal(err)
+		}
+		err := bundle.Each(to, func(name string, text []byte) error {
+			if strings.Contains(string(text), "hidden") || strings.Contains(string(text), "aGlkZGVu") {
+				t.Errorf("%s of %s holds the secret:\n%s", name, bundled, text)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, err := Read(bundled, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, err := Read(filepath.Join(to, "copy"+Ext(bundled)), false)
+		if err != nil || len(is.Policies) != len(was.Policies) || is.Left["ConfigMap"] != was.Left["ConfigMap"] {
+			t.Fatalf("%+v, %v, want %+v", is, err, was)
+		}
+		for i := range is.Policies {
+			if a, b := is.Policies[i].At(), was.Policies[i].At(); a.Line != b.Line && bundled != build {
+				t.Errorf("%s stands at %v, and stood at %v", is.Policies[i].Name, a, b)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(from, "a/key.pem")); err != nil {
+		t.Error(err)
+	}
 }
