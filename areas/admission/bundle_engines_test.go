@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -64,15 +65,7 @@ func TestKyvernoPolicies(t *testing.T) {
 	tg, with := besideKyverno.target, besideKyverno.with
 	p := armOf(t, tg, with)
 	defer askElsewhere(t, p)()
-	for range 2 {
-		if err := errors.Join(tg.Enter(t.Context(), with), tg.Verify(t.Context(), with)); err != nil {
-			t.Fatal(err)
-		}
-		wantCall(t, tg, with)
-		if err := tg.Leave(t.Context(), with); err != nil {
-			t.Fatal(err)
-		}
-	}
+	wantTwoTrials(t, tg, with)
 	wantUnchangedSeen(t, tg, with, `"team":"a"`)
 	for name, request := range map[string]string{
 		"no-host-network": "pod in the host's network", "watches-latest": "pod of the tag latest",
@@ -89,18 +82,14 @@ func TestKyvernoPolicies(t *testing.T) {
 		t.Errorf("no denial names the rule: %v", met)
 	}
 	notes := strings.Join(tg.Notes(), "\n")
-	for _, want := range []string{
+	wantNotes(t, notes,
 		"12 policies in force, those of engines in the whole control plane; 9 of them have objected",
 		"3 policies without a proof",
 		"is not shown: asks-names, asks-server, nothing-like-it", "not in these numbers: no-nodeport, no-suspended-release",
 		"tare has defined the kind Release, whose",
 		"left aside, and not in these numbers: DeletingPolicy deletes",
-		"the admission controller of Kyverno " + engine.Kyverno.Default,
-	} {
-		if !strings.Contains(notes, want) {
-			t.Errorf("notes lack %q:\n%s", want, notes)
-		}
-	}
+		"the admission controller of Kyverno "+engine.Kyverno.Default,
+	)
 	wantAfresh(t, tg, with)
 	seen := false
 	for _, probe := range tg.Probes(with) {
@@ -169,44 +158,24 @@ func TestGatekeeperConstraints(t *testing.T) {
 	with := treatment("bundle", "testdata/gatekeeper", "audit", "2s")
 	tg := preparedBeside(t, engine.Gatekeeper, with, true, "create-pod")
 	wantAudited(t, tg, with, "gatekeeper", "it audits what exists every 2s, in the same process")
-	for range 2 {
-		if err := errors.Join(tg.Enter(t.Context(), with), tg.Verify(t.Context(), with)); err != nil {
-			t.Fatal(err)
-		}
-		wantCall(t, tg, with)
-		if err := tg.Leave(t.Context(), with); err != nil {
-			t.Error(err)
-		}
-	}
+	wantTwoTrials(t, tg, with)
 	notes := strings.Join(tg.Notes(), "\n")
-	for _, want := range []string{
+	wantNotes(t, notes,
 		"6 policies in force", "4 of them have objected", "is not shown: changes-nothing, only-watches",
 		`the measured pod comes back changed: metadata.labels.squad = "a"`,
 		"not in force, since no constraint is of its kind: template unused",
-		"the admission controller of Gatekeeper " + engine.Gatekeeper.Default,
-	} {
-		if !strings.Contains(notes, want) {
-			t.Errorf("notes lack %q:\n%s", want, notes)
-		}
-	}
+		"the admission controller of Gatekeeper "+engine.Gatekeeper.Default,
+	)
 	if strings.Contains(notes, "Suite") {
 		t.Errorf("tests decide about requests:\n%s", notes)
 	}
 	p := armOf(t, tg, with)
 	const path = "/apis/constraints.gatekeeper.sh/v1beta1/fieldban/no-host-pid"
-	if a, err := p.setter.do(t.Context(), http.MethodDelete, p.prefix+path, jsonType, nil); err != nil ||
-		a.status != http.StatusOK {
-		t.Fatalf("%d %s, %v", a.status, a.message(), err)
+	if err := p.set(t.Context(), http.MethodDelete, p.prefix+path, jsonType, nil); err != nil {
+		t.Fatal(err)
 	}
-	for begin := time.Now(); ; time.Sleep(pause) {
-		err := tg.Verify(t.Context(), with)
-		if err != nil && strings.Contains(err.Error(), "no-host-pid denies a pod with the host's processes") {
-			break
-		}
-		if time.Since(begin) > settleWithin {
-			t.Fatalf("%v, want that no-host-pid no longer denies", err)
-		}
-	}
+	awaitError(t, "no-host-pid denies a pod with the host's processes",
+		func() error { return tg.Verify(t.Context(), with) })
 }
 
 // TestGatekeepersCELAfresh: after a start an API server refuses what policies with a parameter are about, for up to
@@ -395,14 +364,10 @@ func TestFailingPolicies(t *testing.T) {
 		t.Error("nothing was asked of jobs and deployments")
 	}
 	notes := strings.Join(append(tg.Warnings(), tg.Notes()...), "\n")
-	for _, want := range []string{
+	wantNotes(t, notes,
 		"6 policies cannot decide about requests that tare makes, so that these are refused: changes-claims on ",
 		`such as a deployment as the measured one (no such key: annotations)`, "; 3 more", "6 policies without a proof",
-	} {
-		if !strings.Contains(notes, want) {
-			t.Errorf("notes lack %q:\n%s", want, notes)
-		}
-	}
+	)
 	if err := p.engines[0].Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -432,5 +397,41 @@ func TestDeniersOfALongAnswer(t *testing.T) {
 		`"status":"Failure","code":403,"message":"` + strings.ReplaceAll(said, `"`, `\"`) + `"}`)}
 	if d := cmp.Diff([]string{"no-host-network", "no-host-pid"}, p.named(p.denier(a))); d != "" {
 		t.Errorf("policies that denied (-want +got):\n%s\n%s", d, a.message())
+	}
+}
+
+// outside is a policy of which no text shows that it asks a name server, since a variable names the function, and one
+// that asks the API server for what it has, by a variable.
+const outside = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: asks-names}, spec: {background: false,
+  rules: [{name: a, match: {any: [{resources: {kinds: [Pod], selector: {matchLabels: {ask: names}}}}]},
+  context: [{name: f, variable: {value: is_external}}],
+  validate: {failureAction: Enforce, message: denied, deny: {conditions: {any: [
+  {key: "{{ {{f}}_url('http://tare.invalid') }}", operator: Equals, value: true}]}}}}]}}
+---
+{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: asks-server}, spec: {background: false,
+  rules: [{name: a, match: {any: [{resources: {kinds: [Pod], selector: {matchLabels: {ask: server}}}}]},
+  context: [{name: x, apiCall: {urlPath: "/api/v1/namespaces/{{ request.namespace }}", jmesPath: metadata.name}}],
+  validate: {failureAction: Enforce, message: "it is in {{ x }}", deny: {conditions: {any: [
+  {key: "{{ x }}", operator: Equals, value: "{{ request.namespace }}"}]}}}}]}}
+`
+
+// TestPoliciesAskNoNameServer: a real Kyverno asks no name server for a policy that hides that it wants one; what the
+// API server has, policies get.
+func TestPoliciesAskNoNameServer(t *testing.T) {
+	t.Parallel()
+	besideKyverno.take(t)
+	p := armOf(t, besideKyverno.target, besideKyverno.with)
+	for ask, want := range map[string][]string{
+		"names": {"lookup tare.invalid", ": permission denied"}, "server": {"it is in " + p.namespace},
+	} {
+		pod := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"ask","labels":{"ask":%q}},
+"spec":{"containers":[{"name":"c","image":"x:1"}]}}`, ask)
+		path := p.prefix + "/api/v1/namespaces/" + p.namespace + "/pods" + dryRunQuery
+		a, err := p.setter.do(t.Context(), http.MethodPost, path, jsonType, []byte(pod))
+		for _, word := range want {
+			if err != nil || !strings.Contains(string(a.body), word) {
+				t.Errorf("%s: %d %s, %v; want %q", ask, a.status, a.body, err, word)
+			}
+		}
 	}
 }

@@ -252,11 +252,7 @@ func TestEngine(t *testing.T) {
 	env.Treatments = arms
 	wantFutureKind(t, Area{}.Preflight(t.Context(), spec, env))
 	tg, j := opened(t, spec, env)
-	for _, tr := range arms {
-		if err := tg.Prepare(t.Context(), tr, j); err != nil {
-			t.Fatal(err)
-		}
-	}
+	prepare(t, tg, j, arms)
 	for _, k := range []int{1, 0, 2, 2, 1} {
 		runTrial(t, tg, arms[k], 10)
 	}

@@ -141,19 +141,17 @@ func TestVerifyFindsPlantedFaults(t *testing.T) {
 		}, []string{"c-relevant-00002"}},
 		{"another namespace label", []string{"mechanism", "psa"}, func(t *testing.T, p *arm) {
 			patch := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`)
-			if a, err := p.setter.do(t.Context(), "PATCH", "/api/v1/namespaces/"+p.namespace, patchType, patch); err != nil ||
-				a.status != 200 {
-				t.Fatal(a.message(), err)
+			if err := p.set(t.Context(), "PATCH", "/api/v1/namespaces/"+p.namespace, patchType, patch); err != nil {
+				t.Fatal(err)
 			}
 		}, []string{"not in force"}},
 		{"mutation missing", []string{"mechanism", "map", "policies", "2"}, func(t *testing.T, p *arm) {
 			deleteBehind(t, p, "MutatingAdmissionPolicyBinding", name(p, 1))
 		}, []string{"annotation|should have put there"}},
 		{"caller without rights", []string{"mechanism", "none"}, func(t *testing.T, p *arm) {
-			a, err := p.setter.do(t.Context(), "DELETE",
-				"/apis/rbac.authorization.k8s.io/v1/namespaces/"+p.namespace+"/rolebindings/tare-caller", "", nil)
-			if err != nil || a.status != 200 {
-				t.Fatal(a.message(), err)
+			path := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + p.namespace + "/rolebindings/tare-caller"
+			if err := p.set(t.Context(), "DELETE", path, "", nil); err != nil {
+				t.Fatal(err)
 			}
 		}, []string{"cannot create resource"}},
 		{webhookStopped, []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {

@@ -72,17 +72,9 @@ func TestForeignEngines(t *testing.T) {
 			with, without := treatment("bundle", besideHostile(t, c.bundle)), treatment("bundle", "none")
 			env.Treatments = []design.Treatment{without, with}
 			tg, j := opened(t, &Spec{Kubeconfig: p.Kubeconfig()}, env)
-			for _, tr := range env.Treatments {
-				if err := tg.Prepare(t.Context(), tr, j); err != nil {
-					t.Fatal(err)
-				}
-			}
+			prepare(t, tg, j, env.Treatments)
 			notes := strings.Join(tg.Notes(), "\n")
-			for _, want := range c.notes {
-				if !strings.Contains(notes, want) {
-					t.Errorf("notes lack %q:\n%s", want, notes)
-				}
-			}
+			wantNotes(t, notes, c.notes...)
 			for range 2 {
 				for _, tr := range env.Treatments {
 					runTrial(t, tg, tr, 20)
@@ -200,14 +192,8 @@ func wantRefusalFound(t *testing.T, tg *target, with design.Treatment, config *r
 	if _, err := client.Resource(r).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	const want = "with the policies a pod as the measured one is refused in another namespace"
-	for begin := time.Now(); ; time.Sleep(pause) {
-		if err := p.proveConfined(t.Context()); err != nil && strings.Contains(err.Error(), want) {
-			break
-		} else if time.Since(begin) > settleWithin {
-			t.Fatalf("%v, want %s", err, want)
-		}
-	}
+	awaitError(t, "with the policies a pod as the measured one is refused in another namespace",
+		func() error { return p.proveConfined(t.Context()) })
 	err = client.Resource(r).Delete(t.Context(), o.GetName(), metav1.DeleteOptions{})
 	if err = errors.Join(err, tg.Leave(t.Context(), with)); err != nil {
 		t.Error(err)
@@ -234,15 +220,7 @@ func wantConfinementProved(t *testing.T, tg *target, with design.Treatment, conf
 				t.Fatal(err)
 			}
 		}
-		for begin := time.Now(); ; time.Sleep(pause) {
-			err := p.proveConfined(t.Context())
-			if err != nil && strings.Contains(err.Error(), want) {
-				return
-			}
-			if time.Since(begin) > settleWithin {
-				t.Fatalf("%v, want %s", err, want)
-			}
-		}
+		awaitError(t, want, func() error { return p.proveConfined(t.Context()) })
 	}
 	widen("no-host-pid", "no-host-pid also denies a pod with the host's processes in another")
 	widen("sets-a-label", "sets-a-label also changes a pod as the measured one in another")

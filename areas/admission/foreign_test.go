@@ -125,11 +125,7 @@ func TestForeignCluster(t *testing.T) {
 			"useable", "2"),
 		treatment("mechanism", "map", "policies", "2"), treatment("mechanism", "webhook", "policies", "2"),
 	}
-	for _, tr := range arms {
-		if err := tg.Prepare(t.Context(), tr, j); err != nil {
-			t.Fatal(err)
-		}
-	}
+	prepare(t, tg, j, arms)
 	for _, k := range []int{2, 0, 1, 3, 4, 2} {
 		runTrial(t, tg, arms[k], 20)
 	}
@@ -157,11 +153,7 @@ func TestUndoForeign(t *testing.T) {
 		treatment("mechanism", "vap", "policies", "5"),
 		treatment("mechanism", "webhook", "policies", "2"),
 	}
-	for _, tr := range arms {
-		if err := tg.Prepare(t.Context(), tr, j); err != nil {
-			t.Fatal(err)
-		}
-	}
+	prepare(t, tg, j, arms)
 	if err := tg.Enter(t.Context(), arms[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -192,11 +184,7 @@ func TestForeignBundleActsInItsNamespaceOnly(t *testing.T) {
 	with, without := treatment("bundle", bundleWithItsKinds(t)), treatment("bundle", "none")
 	env.Treatments = []design.Treatment{without, with}
 	tg, j := opened(t, &Spec{Kubeconfig: kubeconfig, Requests: "testdata/requests"}, env)
-	for _, tr := range env.Treatments {
-		if err := tg.Prepare(t.Context(), tr, j); err != nil {
-			t.Fatal(err)
-		}
-	}
+	prepare(t, tg, j, env.Treatments)
 	for _, r := range armOf(t, tg, with).rulings() { // of a text that is in no file, as if it had been fetched
 		if changes := strings.Join(r.Changes, "\n"); r.Request == own.MeasuredPod &&
 			(!strings.Contains(changes, "metadata.labels.fetched changed (#") || strings.Contains(changes, "hunter2")) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 
 	"tare/area"
@@ -62,4 +63,24 @@ func armOf(t testing.TB, tg *target, tr design.Treatment) *arm {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// prepare prepares treatments.
+func prepare(t *testing.T, tg *target, j area.Journal, treatments []design.Treatment) {
+	t.Helper()
+	for _, tr := range treatments {
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wantNotes fails the test unless notes hold all of some texts.
+func wantNotes(t *testing.T, notes string, texts ...string) {
+	t.Helper()
+	for _, want := range texts {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes lack %q:\n%s", want, notes)
+		}
+	}
 }

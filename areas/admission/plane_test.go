@@ -151,11 +151,7 @@ func TestOperations(t *testing.T) {
 		treatment("mechanism", "none"), treatment("mechanism", "vap", "policies", "3"),
 		treatment("mechanism", "webhook", "policies", "2"),
 	}
-	for _, tr := range arms {
-		if err := tg.Prepare(t.Context(), tr, j); err != nil {
-			t.Fatal(err)
-		}
-	}
+	prepare(t, tg, j, arms)
 	if n := len(tg.controls.all); n != 1 {
 		t.Errorf("%d control planes were started, want one that is shared", n)
 	}
@@ -185,11 +181,7 @@ func TestManifests(t *testing.T) {
 	}
 	tg, j := openedShared(t, s, testEnv(t))
 	arms := []design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "manifests")}
-	for _, tr := range arms {
-		if err := tg.Prepare(t.Context(), tr, j); err != nil {
-			t.Fatal(err)
-		}
-	}
+	prepare(t, tg, j, arms)
 	for _, k := range []int{0, 1, 0, 1} {
 		runTrial(t, tg, arms[k], 10)
 	}

@@ -13,6 +13,7 @@ import (
 	"tare/internal/build"
 	"tare/internal/design"
 	"tare/internal/files"
+	"tare/rigs/hosttest"
 )
 
 // hostWithoutPrograms is a host that cannot run a control plane: each variable names a missing file.
@@ -159,5 +160,37 @@ func TestPlanBuildsNothing(t *testing.T) {
 	(Area{}).Preflight(t.Context(), &Spec{}, env)
 	if _, err := os.Stat(built); err != nil {
 		t.Errorf("the run did not try to build: %v", err)
+	}
+}
+
+func TestCheckOfKubeconfig(t *testing.T) {
+	const none = "none in KUBECONFIG or ~/.kube/config"
+	dir := t.TempDir()
+	file := filepath.Join(dir, ".kube", "config")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(serviceAccount); err == nil {
+		hosttest.Missing(t, "this host is a pod, whose token is found as well", "run outside of one")
+	}
+	for _, c := range []struct{ variable, value, want string }{
+		{"KUBECONFIG", file + ":" + dir + "/none", file}, {"HOME", dir, file}, {"PATH", dir, none}, {
+			"HOME", "/nowhere",
+			none,
+		},
+	} {
+		getenv := func(name string) (string, bool) {
+			if name != c.variable {
+				return "", false
+			}
+			return c.value, true
+		}
+		got := Area{}.Parts().Checks(t.Context(), area.Env{Getenv: getenv})
+		if len(got) != 1 || got[0].Name != "kubeconfig" || got[0].Found != c.want || got[0].State != area.CheckInfo {
+			t.Errorf("%s=%s: got %+v, want %s", c.variable, c.value, got, c.want)
+		}
 	}
 }
