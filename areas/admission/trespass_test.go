@@ -166,77 +166,53 @@ func TestGuardIsValidated(t *testing.T) {
 		name   string
 		spec   Spec
 		levels []string
-		q      design.Question
 		says   string // empty: nothing
 	}{
-		{"none", Spec{}, []string{"mechanism", "none"}, design.Guard, "refuses nothing"},
-		{"map", Spec{}, []string{"mechanism", "map"}, design.Guard, "refuses nothing"},
-		{
-			"failure policy",
-			Spec{VAP: &VAP{FailurePolicy: "Maybe"}},
-			[]string{"mechanism", "vap"},
-			design.Guard,
-			"neither Fail",
-		},
+		{"none", Spec{}, []string{"mechanism", "none"}, "refuses nothing"},
+		{"map", Spec{}, []string{"mechanism", "map"}, "refuses nothing"},
+		{"failure policy", Spec{VAP: &VAP{FailurePolicy: "Maybe"}}, []string{"mechanism", "vap"}, "neither Fail"},
 		{
 			"param, shared",
 			Spec{VAP: &VAP{Param: true}, Embedded: &Embedded{Shared: true}},
 			[]string{"mechanism", "vap"},
-			design.Guard, "leave shared out",
+			"leave shared out",
 		},
-		{
-			"param, foreign",
-			Spec{VAP: &VAP{Param: true}, Kubeconfig: "/x"},
-			[]string{"mechanism", "vap"},
-			design.Guard,
-			"tare's own",
-		},
-		{"vap unused", Spec{VAP: &VAP{}}, []string{"mechanism", "psa"}, design.Guard, "no treatment uses it"},
-		{"privileged", Spec{}, []string{"mechanism", "psa", "level", "privileged"}, design.Guard, "refuses nothing"},
-		{"none relevant", Spec{}, []string{"mechanism", "vap", "useable", "0"}, design.Guard, "refuses nothing"},
-		{"psa", Spec{}, []string{"mechanism", "psa"}, design.Guard, ""},
+		{"param, foreign", Spec{VAP: &VAP{Param: true}, Kubeconfig: "/x"}, []string{"mechanism", "vap"}, "tare's own"},
+		{"vap unused", Spec{VAP: &VAP{}}, []string{"mechanism", "psa"}, "no treatment uses it"},
+		{"privileged", Spec{}, []string{"mechanism", "psa", "level", "privileged"}, "refuses nothing"},
+		{"none relevant", Spec{}, []string{"mechanism", "vap", "useable", "0"}, "refuses nothing"},
+		{"psa", Spec{}, []string{"mechanism", "psa"}, ""},
 		{
 			"slower than its time-out",
 			Spec{Webhook: &Webhook{Latency: 2 * second, Timeout: second, Spread: 1}},
 			[]string{"mechanism", "webhook"},
-			design.Guard, "",
+			"",
 		},
-		{
-			"slower, and its cost is asked for",
-			Spec{Webhook: &Webhook{Latency: second, Timeout: second}},
-			[]string{"mechanism", "webhook"},
-			design.Compare, "want at most 800ms",
-		},
-		{
-			"half a second",
-			Spec{},
-			[]string{"mechanism", "webhook", "webhook_timeout", "1500ms"},
-			design.Guard,
-			"whole seconds",
-		},
-		{"a minute", Spec{}, []string{"mechanism", "webhook", "webhook_timeout", "1m"}, design.Guard, "whole seconds"},
+		{"half a second", Spec{}, []string{"mechanism", "webhook", "webhook_timeout", "1500ms"}, "whole seconds"},
+		{"a minute", Spec{}, []string{"mechanism", "webhook", "webhook_timeout", "1m"}, "whole seconds"},
 		{
 			"no such policy",
 			Spec{},
 			[]string{"mechanism", "webhook", "webhook_failure_policy", "Maybe"},
-			design.Guard,
 			"neither Fail nor Ignore",
 		},
 		{
 			"no pods",
 			Spec{},
 			[]string{"bundle", "testdata/services"},
-			design.Guard,
 			"testdata/services: 1 policy not tried (about neither pods nor Deployments): no-nodeport",
 		},
-		{
-			"too broad", Spec{Webhook: &Webhook{Spread: 9}}, []string{"mechanism", "webhook"}, design.Guard, "spread 9",
-		},
+		{"too broad", Spec{Webhook: &Webhook{Spread: 9}}, []string{"mechanism", "webhook"}, "spread 9"},
 	} {
-		got := c.spec.Validate(question.Of(c.q).Asked(), []design.Treatment{treatment(c.levels...)})
+		got := c.spec.Validate(question.Of(design.Guard).Asked(), []design.Treatment{treatment(c.levels...)})
 		if (c.says == "") != (len(got) == 0) || c.says != "" && !strings.Contains(got[0].Message, c.says) {
 			t.Errorf("%s: %+v, want %q", c.name, got, c.says)
 		}
+	}
+	slow := Spec{Webhook: &Webhook{Latency: second, Timeout: second}}
+	got := slow.Validate(question.Of(design.Compare).Asked(), []design.Treatment{treatment("mechanism", "webhook")})
+	if len(got) == 0 || !strings.Contains(got[0].Message, "want at most 800ms") {
+		t.Errorf("slower, and its cost is asked for: %+v", got)
 	}
 }
 
