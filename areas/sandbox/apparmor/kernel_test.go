@@ -26,7 +26,7 @@ func testNamespace(t *testing.T) string {
 	t.Helper()
 	namespace := Namespace(fmt.Sprintf("test-%d-%s", os.Getpid(), t.Name()))
 	if err := Probe(t.Context(), namespace); err != nil {
-		hosttest.Missing(t, err.Error(), "boot the lab VM: TestAppArmorFilesInLab")
+		hosttest.Missing(t, err.Error(), "boot the lab VM: TestLab")
 	}
 	t.Cleanup(func() {
 		if err := Remove(namespace); err != nil {

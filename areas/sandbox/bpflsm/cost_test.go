@@ -40,7 +40,7 @@ func fastest(n int, do func()) int {
 func requireVM(t testing.TB) {
 	t.Helper()
 	if os.Getenv("TARE_IN_VM") == "" {
-		hosttest.Missing(t, "only the lab VM counts instructions", "boot the lab VM: TestStacksInLab")
+		hosttest.Missing(t, "only the lab VM counts instructions", "boot the lab VM: TestLab")
 	}
 }
 
