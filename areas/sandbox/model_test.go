@@ -3,8 +3,6 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -173,56 +171,5 @@ func TestOwnRulesFiles(t *testing.T) {
 	m := (Policy{Own: own, Mode: RuntimeDefault}).model()
 	if !refusesRead(m, "/etc/passwd") || !refusesRead(m, "/proc/kcore") {
 		t.Errorf("the policy lacks the user's rules or those of the mode: %+v", m)
-	}
-}
-
-// TestRuleEnforcersSayWhatTheyCannot: what BPF programs and AppArmor cannot express is an error of the file.
-func TestRuleEnforcersSayWhatTheyCannot(t *testing.T) {
-	dir := t.TempDir()
-	addresses := filepath.Join(dir, "addresses.yaml")
-	profile := filepath.Join(dir, "profile.json")
-	for path, text := range map[string]string{
-		addresses: "connects: [169.254.169.254]\nexecs: [/bin/x]\n",
-		profile:   `{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["ptrace"], "action": "SCMP_ACT_ERRNO"}]}`,
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, c := range []struct {
-		levels []string
-		want   string // empty: it can
-	}{
-		{[]string{"bpf", "match", "3"}, "match: paths can share up to 2 components here, not 3"},
-		{[]string{"apparmor", "match", "3"}, "match: paths can share up to 2 components here, not 3"},
-		{[]string{"bpf", "match", "2", "rules", "8"}, ""},
-		{[]string{"bpf", "profile", profile}, "profile: "},
-		{[]string{"apparmor", "profile", profile}, "profile: "},
-		{[]string{"bpf+apparmor", "profile", profile}, "profile: not with several enforcers"},
-		{[]string{"bpf", "mode", "Unconfined"}, ""},
-		{[]string{"bpf", "mode", "Unconfined", "rules", "1"}, "an unconfined process has no rules"},
-		{[]string{"bpf", "mode", "Unconfined", "match", "1"}, "an unconfined process has no rules"},
-		{[]string{"bpf", "mode", "Unconfined", "rules", addresses}, "an unconfined process has no rules"},
-		{[]string{"apparmor", "mode", "Unconfined"}, "mode: Unconfined"},
-		{[]string{"seccomp", "mode", "Unconfined"}, "mode"},
-		{[]string{"landlock", "mode", "Unconfined"}, "mode"},
-		{[]string{"bpf", "rules", addresses}, ""},
-		{[]string{"apparmor", "rules", addresses}, "connects[0] (169.254.169.254)"},
-		{[]string{"apparmor+bpf", "rules", addresses}, "apparmor cannot express all of " + addresses},
-		{[]string{"seccomp", "rules", addresses}, "rules"},
-		{[]string{"landlock", "rules", addresses}, "rules"},
-		{[]string{"bpf", "rules", "128"}, ""},
-		{[]string{"bpf", "rules", "129"}, "bpf takes at most 128 rules of a kind, not 129"},
-		{[]string{"bpf", "mode", "RuntimeDefault", "rules", "128"}, "bpf takes at most 128 rules of a kind, not 135"},
-		{[]string{"bpf", "rules", strconv.Itoa(1 << 40)}, "rules: "},
-		{[]string{"apparmor", "rules", "129"}, ""},
-		{[]string{"apparmor", "rules", strconv.Itoa(1 << 40)}, "rules: "},
-		{[]string{"bpf", "rights", "network"}, "rights"},
-	} {
-		tr := treatment(slices.Concat([]string{factorEnforcer}, c.levels)...)
-		_, err := (&Spec{On: onLab, Workloads: []string{"open"}}).plan(tr)
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: %v, want %q", c.levels, err, c.want)
-		}
 	}
 }

@@ -383,35 +383,3 @@ func (m mixedUp) Prove(x *proof, p Policy) {
 	m.want.Scratch = p.Scratch
 	m.Enforcer.Prove(x, m.want)
 }
-
-// TestProfileExcludesOtherLevels: a profile is the whole policy.
-func TestProfileExcludesOtherLevels(t *testing.T) {
-	path := profileFile(t, `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["ptrace"],"action":"SCMP_ACT_ERRNO"}]}`)
-	harmless := profileFile(t, `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["flock"],"action":"SCMP_ACT_ERRNO"}]}`)
-	for _, c := range []struct {
-		levels []string
-		want   string
-	}{
-		{
-			[]string{factorEnforcer, enforcerSeccomp, factorProfile, path, factorMode, "RuntimeDefault"},
-			"takes the place of a mode",
-		},
-		{[]string{factorEnforcer, enforcerSeccomp, factorProfile, path, factorRules, "3"}, "add them to the profile"},
-		{[]string{factorEnforcer, enforcerLandlock, factorProfile, path}, "only seccomp"},
-		{[]string{factorProfile, path}, "only seccomp"},
-		{[]string{factorEnforcer, enforcerSeccomp, factorProfile, path + "x"}, "no such file"},
-		{[]string{factorEnforcer, enforcerSeccomp, factorProfile, harmless}, "nothing would prove"},
-	} {
-		levels := map[string]string{}
-		for i := 0; i < len(c.levels); i += 2 {
-			levels[c.levels[i]] = c.levels[i+1]
-		}
-		_, err := (&Spec{}).plan(design.Treatment{ID: design.ID(levels), Levels: levels})
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v: %v, want %q", c.levels, err, c.want)
-		}
-	}
-	if !slices.Contains(factors(), factorProfile) {
-		t.Error("profile is no factor")
-	}
-}

@@ -71,25 +71,6 @@ func TestRightsNeedABI(t *testing.T) {
 	}
 }
 
-func TestRightsAreValidated(t *testing.T) {
-	for _, c := range []struct {
-		levels []string
-		says   string
-	}{
-		{[]string{"enforcer", "landlock", "rights", "files+network+scopes", "rules", "9"}, ""},
-		{[]string{"enforcer", "landlock+seccomp", "rights", "network", "rules", "9"}, ""},
-		{[]string{"enforcer", "landlock", "rights", "network", "rules", "9"}, ""},
-		{[]string{"enforcer", "landlock", "rights", "net"}, `rights: there is no "net"`},
-		{[]string{"enforcer", "landlock", "rights", "files+files"}, "rights: files is named twice"},
-		{[]string{"enforcer", "landlock", "rights", "scopes", "rules", "1"}, "rules: scopes have no rules"},
-		{[]string{"enforcer", "seccomp", "rights", "network"}, "rights: only landlock"},
-		{[]string{"enforcer", "none", "rights", "files"}, "rights: only landlock"},
-	} {
-		found := areatest.Validate(&Spec{Workloads: []string{"open"}}, "", [][]string{c.levels})
-		areatest.WantFinding(t, strings.Join(c.levels, " "), found, area.Finding{Severity: area.Error, Message: c.says})
-	}
-}
-
 // TestPorts: the worker's own port is granted, and never the one that must be refused.
 func TestPorts(t *testing.T) {
 	for _, c := range []struct {

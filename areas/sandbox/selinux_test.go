@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/areas/sandbox/vm"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
 	"tare/rigs/hosttest"
@@ -23,43 +22,6 @@ func rulesFile(t testing.TB, text string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// TestSELinuxSaysWhatItCannot: what SELinux cannot express is an error that says why.
-func TestSELinuxSaysWhatItCannot(t *testing.T) {
-	kernelFile := rulesFile(t, "files: [{path: /proc/partitions, access: [read]}]\n")
-	for _, c := range []struct {
-		on     string
-		levels []string
-		says   string // empty: nothing is wrong
-	}{
-		{onLab, []string{"enforcer", "selinux"}, ""},
-		{onLab, []string{"enforcer", "selinux", "mode", "Unconfined"}, ""},
-		{onLab, []string{"enforcer", "selinux", "mode", "RuntimeDefault"}, ""},
-		{onLab, []string{"enforcer", "landlock+selinux+seccomp", "mode", "AlwaysAllow"}, ""},
-		{onLab, []string{"enforcer", "selinux", "rules", kernelFile}, ""},
-		{"", []string{"enforcer", "selinux"}, "add on: lab to the target"},
-		{onHost, []string{"enforcer", "selinux+seccomp"}, "add on: lab to the target"},
-		{onLab, []string{"enforcer", "selinux+apparmor"}, "SELinux or AppArmor, not both"},
-		{onLab, []string{"enforcer", "selinux", "rules", "3"}, "takes a file of rules, not a number"},
-		{onLab, []string{"enforcer", "selinux", "match", "2"}, "there is no near miss"},
-		{onLab, []string{"enforcer", "selinux", "mode", "Unconfined", "rules", kernelFile}, "leave rules out"},
-		{
-			onLab,
-			[]string{"enforcer", "selinux", "profile", profileFile(t, `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[]}`)},
-			"only seccomp and apparmor take a profile",
-		},
-		{
-			onLab,
-			[]string{"enforcer", "selinux", "rules", rulesFile(t, "execs: [/bin/nc]\n")},
-			"selinux cannot express all of",
-		},
-	} {
-		_, err := (&Spec{On: c.on}).plan(treatment(c.levels...))
-		if (err == nil) != (c.says == "") || (err != nil && !strings.Contains(err.Error(), c.says)) {
-			t.Errorf("%q on %q: %v, want %q", c.levels, c.on, err, c.says)
-		}
-	}
 }
 
 // TestSELinuxDomains: each policy has a domain of its own, whatever folder it is for, and the same policy the same.
@@ -149,26 +111,6 @@ func TestSELinuxProofNeedsTheKernel(t *testing.T) {
 	seLinux{}.Absent(x, Policy{Scratch: "/x"})
 	if err := x.end(); err != nil {
 		t.Errorf("absent: %v", err)
-	}
-}
-
-// TestSELinuxHasAMachineOfItsOwn: it excludes AppArmor, and the notes say what comparing with another machine contains.
-func TestSELinuxHasAMachineOfItsOwn(t *testing.T) {
-	plain, own := labKind{kernel: vm.Kernel{Release: "6.1"}}, labKind{kernel: vm.Kernel{Release: "6.1"}, selinux: true}
-	s := own.security()
-	if strings.Contains(s, "apparmor") || !strings.Contains(s, "selinux") || own.name() == plain.name() {
-		t.Errorf("%s: %s", own.name(), s)
-	}
-	if s := plain.security(); s != labSecurity {
-		t.Errorf("%s: %s", plain.name(), s)
-	}
-	tg := &labTarget{machines: []*labMachine{{labKind: own}}}
-	if n := tg.selinuxNotes(); len(n) > 0 {
-		t.Errorf("one machine: %q", n)
-	}
-	tg.machines = append(tg.machines, &labMachine{labKind: plain})
-	if n := strings.Join(tg.Notes(), "\n"); !strings.Contains(n, "mode: Unconfined") {
-		t.Errorf("two machines: %s", n)
 	}
 }
 

@@ -9,10 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"tare/area"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
-	"tare/rigs/areatest"
 	"tare/rigs/hosttest"
 )
 
@@ -172,51 +170,8 @@ func TestOthersInTheKernel(t *testing.T) {
 // A wholeProcess is an enforcer that cannot confine single threads.
 type wholeProcess struct{ Enforcer }
 
-// TestSetUpIsValidated: what cannot be measured is an error that says why.
-func TestSetUpIsValidated(t *testing.T) {
-	for _, c := range []struct {
-		title  string
-		spec   Spec
-		levels [][]string
-		path   string
-		says   string
-	}{
-		{title: "set-ups alone", spec: Spec{SetUp: []string{"confine"}}},
-		{title: "an unknown one", spec: Spec{SetUp: []string{"confin"}}, path: "setup[0]", says: "there is no set-up cost"},
-		{title: "twice", spec: Spec{SetUp: []string{"start", "start"}}, path: "setup[1]", says: "already"},
-		{
-			title: "too many others", spec: Spec{SetUp: []string{"confine"}}, levels: [][]string{{"others", "1001"}},
-			says: "others: up to 1000 policies",
-		},
-		{
-			title: "others and memory", spec: Spec{SetUp: []string{"memory"}}, levels: [][]string{{"others", "1"}},
-			says: "others: not with memory in setup",
-		},
-		{
-			title: "load of a filter", spec: Spec{SetUp: []string{"load"}}, levels: [][]string{{"enforcer", "seccomp"}},
-			says: "setup: load: seccomp loads nothing",
-		},
-		{
-			title: "load of a profile", spec: Spec{SetUp: []string{"load"}},
-			levels: [][]string{{"enforcer", "apparmor"}, {"enforcer", "bpf", "mode", "Unconfined"}, {"enforcer", "none"}},
-		},
-		{
-			title: "others in the kernel and in processes", spec: Spec{SetUp: []string{"confine"}},
-			levels: [][]string{{"enforcer", "apparmor+bpf", "others", "1"}, {"enforcer", "apparmor+seccomp", "others", "1"}},
-			says:   "others: some enforcers of the stack",
-		},
-		{
-			title: "SELinux", spec: Spec{On: onLab, SetUp: []string{"confine"}}, levels: [][]string{{"enforcer", "selinux"}},
-			says: "setup: selinux cannot confine a single thread",
-		},
-		{
-			title: "less than no others", spec: Spec{SetUp: []string{"confine"}}, levels: [][]string{{"others", "-1"}},
-			says: "others: ",
-		},
-	} {
-		found := areatest.Validate(&c.spec, "", c.levels)
-		areatest.WantFinding(t, c.title, found, area.Finding{Path: c.path, Severity: area.Error, Message: c.says})
-	}
+// TestSetUpNeedsThreads: an enforcer that cannot confine single threads has no set-ups and no others.
+func TestSetUpNeedsThreads(t *testing.T) {
 	p := plan{stack: stack{wholeProcess{none{}}}}
 	if err := (&Spec{SetUp: []string{"confine"}}).expressSetUp(p); err == nil {
 		t.Error("a set-up of an enforcer that cannot confine threads")

@@ -215,30 +215,6 @@ func held(t *testing.T, c *crew) []*caller {
 	return all
 }
 
-// TestGuardRefusesWhatItCannotAsk names each treatment and section that has nothing to refuse, or no calls.
-func TestGuardRefusesWhatItCannotAsk(t *testing.T) {
-	treatments := []design.Treatment{
-		treatment("enforcer", "none"), treatment("enforcer", "seccomp", "planted", "2%"), treatment("enforcer", "seccomp"),
-	}
-	s := &Spec{Real: []string{"nginx"}}
-	var texts []string
-	for _, f := range s.Validate(question.Of(design.Guard).Asked(), treatments) {
-		texts = append(texts, f.Message)
-	}
-	all := strings.Join(texts, "; ")
-	for _, want := range []string{"calls of workloads", "refuses nothing", "planted and others"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("%q is not in %s", want, all)
-		}
-	}
-	if len(texts) != 3 {
-		t.Error(all)
-	}
-	if f := s.Validate(question.Of(design.Compare).Asked(), treatments); len(f) > 0 {
-		t.Error(f)
-	}
-}
-
 // TestPlanNamesWhatGuardCreates: a plan of guard has no blocks, and one of nginx no apache.
 func TestPlanNamesWhatGuardCreates(t *testing.T) {
 	for _, c := range []struct {

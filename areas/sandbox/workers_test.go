@@ -115,32 +115,6 @@ func TestLateWorkersAreAskedAgain(t *testing.T) {
 	}
 }
 
-// TestWorkersAreValidated: what cannot run in several workers is an error with the reason.
-func TestWorkersAreValidated(t *testing.T) {
-	two := [][]string{{"workers", "2"}}
-	open := []string{"open"}
-	for _, c := range []struct {
-		title  string
-		spec   Spec
-		levels [][]string
-		says   string
-	}{
-		{title: "workloads", spec: Spec{Workloads: open}, levels: two},
-		{title: "one worker", spec: Spec{Workloads: open, SetUp: []string{"confine"}}, levels: [][]string{{"workers", "1"}}},
-		{
-			title: "commands", levels: two, says: "workers: only workloads run in several workers at once: the processes",
-			spec: Spec{Workloads: open, Commands: []Command{{Name: "a", Run: []string{"true"}}}},
-		},
-		{title: "servers", spec: Spec{Real: []string{"redis"}}, levels: two, says: "a server of real shares"},
-		{title: "set-ups", spec: Spec{SetUp: []string{"start"}}, levels: two, says: "setup is measured one thread"},
-		{title: "no worker", spec: Spec{Workloads: open}, levels: [][]string{{"workers", "0"}}, says: "not a number from 1"},
-		{title: "no number", spec: Spec{Workloads: open}, levels: [][]string{{"workers", "x"}}, says: "not a number from 1"},
-	} {
-		found := areatest.Validate(&c.spec, "", c.levels)
-		areatest.WantFinding(t, c.title, found, area.Finding{Severity: area.Error, Message: c.says})
-	}
-}
-
 // TestWorkersNeedProcessors: more workers than processors are an error of the preflight, and are not started.
 func TestWorkersNeedProcessors(t *testing.T) {
 	many := treatment("enforcer", "none", "workers", "2")
