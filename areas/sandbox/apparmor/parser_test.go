@@ -198,3 +198,261 @@ func TestReadProfile(t *testing.T) {
 		}
 	}
 }
+
+func TestProfileOfEachRule(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		policy policy.Policy
+		want   string
+	}{
+		{
+			"read",
+			policy.Policy{Files: []policy.File{{Path: "/a b", Access: []policy.Access{policy.Read}}}},
+			`deny "/a b{,/}" r,`,
+		},
+		{
+			"write",
+			policy.Policy{Files: []policy.File{{Path: "/**/runc", Access: []policy.Access{policy.Write}}}},
+			`deny "/**/runc{,/}" wl,`,
+		},
+		{
+			"both",
+			policy.Policy{Files: []policy.File{{Path: "/a/**", Access: []policy.Access{policy.Write, policy.Read}}}},
+			`deny "/a/**" rwl,`,
+		},
+		{"exec", policy.Policy{Execs: []policy.Path{"/bin/nc"}}, `deny "/bin/nc" x,`},
+		{"mount", policy.Policy{Mounts: []policy.Mount{{}}}, "deny mount,"},
+		{"mount type", policy.Policy{Mounts: []policy.Mount{{Type: "ext4"}}}, "deny mount fstype=ext4,"},
+		{
+			"mount source",
+			policy.Policy{Mounts: []policy.Mount{{Type: "xfs", Source: "/dev/sd**"}}},
+			`deny mount fstype=xfs "/dev/sd**",`,
+		},
+		{"umount", policy.Policy{Umount: true}, "deny umount,"},
+		{"capability", policy.Policy{Capabilities: []string{"sys_admin"}}, "deny capability sys_admin,"},
+		{"ptrace", policy.Policy{Ptrace: true}, `ptrace (trace, read) peer="p",`},
+		{"nothing", policy.Policy{}, "  ptrace,\n"},
+	} {
+		text, unsupported := Profile("p", c.policy)
+		if !strings.Contains(text, c.want) || len(unsupported) > 0 {
+			t.Errorf("%s: want %q in:\n%s%q", c.name, c.want, text, unsupported)
+		}
+		if c.policy.Ptrace == strings.Contains(text, "  ptrace,\n") {
+			t.Errorf("%s: tracing is allowed and refused:\n%s", c.name, text)
+		}
+	}
+}
+
+func TestProfileListsWhatItCannotExpress(t *testing.T) {
+	text, unsupported := Profile("p", policy.Policy{
+		Connects: []policy.Address{"169.254.169.254"},
+		Files:    []policy.File{{Path: "/a[b", Access: []policy.Access{policy.Read}}, {Path: "/a\tb"}},
+		Execs:    []policy.Path{"/*/x"},
+		Mounts:   []policy.Mount{{Type: "ext4) options=(rw"}, {Source: `a"b`}},
+	})
+	for i, want := range []string{
+		`files[0] ("/a[b"): it has one of`, `files[1] ("/a\tb"): the control character`, `execs[0] ("/*/x"): the only wildcard`,
+		"connects[0] (169.254.169.254): AppArmor mediates", `mounts[0]: type "ext4) options=(rw"`, `mounts[1] (source "a\"b")`,
+	} {
+		if i >= len(unsupported) || !strings.HasPrefix(unsupported[i], want) {
+			t.Errorf("want %q at %d of %q", want, i, unsupported)
+		}
+	}
+	if allowed, _ := Profile("p", policy.Policy{}); text != allowed {
+		t.Errorf("what cannot be expressed is in the profile:\n%s", text)
+	}
+}
+
+// TestWhatAProfileIncludes: the parser gets no directive that names a file outside of /etc/apparmor.d, however it is
+// written.
+func TestWhatAProfileIncludes(t *testing.T) {
+	outside := t.TempDir()
+	own := filepath.Join(outside, "own")
+	if err := os.Mkdir(own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"more":       "# see include files\n/more r,\n",
+		"nested":     "include \"" + own + "/more\"",
+		"itself":     "include \"" + own + "/itself\"",
+		"abi":        "abi",
+		"name":       "\"/root/x\"",
+		"own/inside": "/inside r,",
+		"../secret":  "/secret r,",
+	} {
+		path := filepath.Join(own, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"out": "../secret", "in": "own/inside"} {
+		if err := os.Symlink(to, filepath.Join(own, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mkfifo(filepath.Join(own, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const refused = "are read, and includes of files below"
+	for text, want := range map[string]string{
+		"include <tunables/global>\n":                            "include <tunables/global>\n",
+		"#include <a>#include <b> # for include files\n":         "#include <a>#include <b>\n",
+		"include if exists \"/etc/apparmor.d/local/x\"\n":        "include if exists <local/x>\n",
+		"abi <abi/3.0>, # abi of include\nprofile x {":           "abi <abi/3.0>,\nprofile x {",
+		"# include \"/x\"\n/usr/include r,\n/lib/{abi,y}/z r,\n": "\n/usr/include r,\n/lib/{abi,y}/z r,\n",
+		"{include \"OWN/more\"\n}":                               "{\n\n/more r,\n\n\n}",
+		"include \"OWN/nested\"":                                 "\n\n\n/more r,\n\n\n",
+		"include \"OWN/in\"":                                     "\n/inside r,\n",
+		"include if exists \"OWN/absent\"":                       "\n\n",
+		"include \"OWN/absent\"":                                 "no such file",
+		"include \"OWN/out\"":                                    "secret",
+		"include \"OWN/../secret\"":                              refused,
+		"include \"OWN/pipe\"":                                   "want a regular file",
+		"include \"OWN\"":                                        "no regular file",
+		"include \"OWN/itself\"":                                 "more than 10000 files",
+		"include\t\"/etc/shadow\"":                               refused,
+		"include <../shadow>":                                    refused,
+		"include </etc/shadow>":                                  refused,
+		"include \"/etc/apparmor.d/../shadow\"":                  refused,
+		"include if exists <../shadow>":                          refused,
+		"include \"local/x\"":                                    refused,
+		"include /etc/shadow":                                    "want <FILE>",
+		"include <\"../shadow\">":                                "want <FILE>",
+		"include if exists\n\"/etc/shadow\"":                     "want <FILE>",
+		"include <a>include \"/etc/shadow\"":                     refused,
+		"#include\n\"/etc/shadow\"":                              refused,
+		"x#include\"/etc/shadow\"":                               refused,
+		"{ include \n \"/etc/shadow\"":                           refused,
+		"\"/a\n# b\" include \"/etc/shadow\"":                    "\"/a\n",
+		"priority=5include \"/etc/shadow\"":                      refused,
+		"include \"/\\x65tc/shadow\"":                            "want <FILE>",
+		"abi \"/etc/shadow\",":                                   refused,
+		"abi\n<../shadow>,":                                      refused,
+		"abi/etc/shadow,":                                        "want <FILE>",
+		"abi\\057etc/shadow,":                                    "want <FILE>",
+		"abi \"OWN/more\",":                                      refused,
+		"include \"OWN/abi\"include \"OWN/name\"":                "want <FILE>",
+		"abi#include \"OWN/name\"":                               "want <FILE>",
+	} {
+		got, _, err := included(strings.ReplaceAll(text, "OWN", own), own)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want && (err == nil || !strings.Contains(got, want)) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestParseRecord(t *testing.T) {
+	const head = `audit(1700000000.123:45): `
+	for _, c := range []struct {
+		record, namespace, text string
+		enforced                bool
+	}{
+		{`apparmor="ALLOWED" operation="open" class="file" namespace="root//tare-x" profile="p" name="/etc/x" pid=12 ` +
+			`comm="sh" requested_mask="r" denied_mask="r" fsuid=0 ouid=0`, "tare-x", "open /etc/x (r)", false},
+		{`apparmor="DENIED" operation="open" namespace="root//tare-x" profile="p" name=2F612062 pid=12 comm="sh" ` +
+			`requested_mask="wc" denied_mask="wc" fsuid=0 ouid=0`, "tare-x", "open /a b (wc)", true},
+		{`apparmor="ALLOWED" operation="capable" namespace="root//tare-x" profile="p" pid=12 comm="sh" capability=12  ` +
+			`capname="net_admin"`, "tare-x", "capable net_admin", false},
+		{`apparmor="ALLOWED" operation="create" profile="p" pid=12 comm="sh" family="inet" sock_type="stream" protocol=0 ` +
+			`requested_mask="create" denied_mask="create"`, "", "create inet stream (create)", false},
+		{`apparmor="ALLOWED" operation="signal" profile="p" pid=1 comm="sh" requested_mask="send" denied_mask="send" ` +
+			`signal=term peer="unconfined"`, "", "signal term unconfined (send)", false},
+		{`apparmor="ALLOWED" operation="open" info="Failed name lookup - disconnected path" error=-13 profile="p" ` +
+			`name="x" pid=1 comm=61`, "", "open x [Failed name lookup - disconnected path]", false},
+	} {
+		r, namespace, ok := parseRecord(head + c.record + "\n\x00")
+		if !ok || namespace != c.namespace || r.String() != c.text || r.Enforced != c.enforced || r.Profile != "p" {
+			t.Errorf("%s:\ngot %+v, %q, %t, %t", c.record, r, r.String(), r.Enforced, ok)
+		}
+	}
+	for _, other := range []string{"", `apparmor="STATUS" operation="profile_load"`, `avc:  denied  { read }`} {
+		if r, _, ok := parseRecord(head + other); ok {
+			t.Errorf("%q is no refusal, and gave %+v", other, r)
+		}
+	}
+}
+
+// TestRefusalsAreActs: what rules can refuse is told in terms of rules.
+func TestRefusalsAreActs(t *testing.T) {
+	for record, want := range map[string]policy.Act{
+		`operation="open" name="/etc/x" denied_mask="r"`: {Path: "/etc/x", Access: []policy.Access{policy.Read}},
+		`operation="mknod" name="/a" denied_mask="c"`:    {Path: "/a", Access: []policy.Access{policy.Write}},
+		`operation="exec" name="/bin/x" denied_mask="x"`: {Kind: policy.Execute, Path: "/bin/x"},
+		`operation="capable" capname="syslog"`:           {Kind: policy.UseCapability, Name: "syslog"},
+		`operation="mount" name="/mnt/" fstype="tmpfs" srcname="none"`: {
+			Kind: policy.MountIt, Path: "none", Name: "tmpfs",
+		},
+		`operation="umount" name="/mnt/"`:                    {Kind: policy.Unmount, Path: "/mnt/"},
+		`operation="ptrace" denied_mask="read" peer="other"`: {Kind: policy.Trace},
+	} {
+		r, _, ok := parseRecord(`apparmor="ALLOWED" profile="p" ` + record)
+		if a, isAct := r.Act(); !ok || !isAct || !a.Same(want) {
+			t.Errorf("%s: %+v, %t", record, a, isAct)
+		}
+	}
+	if a, ok := (Refusal{Operation: "create", Denied: "create"}).Act(); ok {
+		t.Errorf("a socket: %+v", a)
+	}
+}
+
+func FuzzParseRecord(f *testing.F) {
+	f.Add(`audit(1.2:3): apparmor="ALLOWED" operation="open" namespace="root//tare-x" profile=2F61 name="/a" pid=1`)
+	f.Add(`apparmor="DENIED" name="`)
+	f.Add("=== \x00 a= b")
+	f.Fuzz(func(t *testing.T, text string) {
+		r, namespace, ok := parseRecord(text)
+		if !ok && (namespace != "" || r != Refusal{}) {
+			t.Errorf("%q: no refusal, and yet %+v of %q", text, r, namespace)
+		}
+		_ = r.String()
+	})
+}
+
+func TestObservedMakesDenyRulesReported(t *testing.T) {
+	f := File{Text: "# deny this\nprofile deny {\n  deny /a r,deny \"/b deny \" w,\n  audit deny /c r,\n" +
+		"\tdeny capability,\n}\n"}
+	const want = "# deny this\nprofile deny {\n  audit deny /a r,audit deny \"/b deny \" w,\n  audit deny /c r,\n" +
+		"\taudit deny capability,\n}\n"
+	if got := f.Observed().Text; got != want {
+		t.Errorf("got:\n%s", got)
+	}
+}
+
+func TestParseLabel(t *testing.T) {
+	for text, want := range map[string]Label{
+		"unconfined\n":                  {Profile: "unconfined"},
+		":tare-x://p (enforce)\n":       {Namespace: "tare-x", Profile: "p", Mode: "enforce"},
+		"/usr/bin/man (complain)\n\x00": {Profile: "/usr/bin/man", Mode: "complain"},
+		"a//b (c) (enforce)":            {Profile: "a//b (c)", Mode: "enforce"},
+		"":                              {},
+	} {
+		if got := parseLabel(text); got != want {
+			t.Errorf("%q: got %+v", text, got)
+		}
+	}
+	if l := (Label{"n", "p", "complain"}); l.String() != ":n://p (complain)" {
+		t.Errorf("got %s", l)
+	}
+}
+
+func TestNamespaceNames(t *testing.T) {
+	for _, name := range []string{
+		"", "tare", "tare-", "docker", "tare-a/..", "tare-..", "tare-a b", "../tare-a", "tare-a\n",
+	} {
+		if Remove(name) == nil || Enter(Label{Namespace: name, Profile: "p"}) == nil || Enter(Label{Profile: name}) == nil {
+			t.Errorf("%q is taken for a namespace of tare's", name)
+		}
+	}
+	if err := checkNamespace(Namespace("20260101-abc_1")); err != nil {
+		t.Error(err)
+	}
+	if err := Remove(Namespace("was-never-made")); err != nil {
+		t.Errorf("remove what does not exist: %v", err)
+	}
+}

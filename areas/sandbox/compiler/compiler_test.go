@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tare/internal/files"
+	"tare/rigs/hosttest"
 )
 
 // script makes a program of these lines of sh and puts it into PATH.
@@ -74,3 +75,5 @@ func TestFindNamesThePackage(t *testing.T) {
 		t.Errorf("no hint to the package: %v", err)
 	}
 }
+
+func TestMain(m *testing.M) { hosttest.Main(m) }
