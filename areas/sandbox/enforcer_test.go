@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"tare/area"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
+	"tare/rigs/areatest"
 	"tare/rigs/hosttest"
 )
 
@@ -102,27 +105,35 @@ func kinds() []string {
 // TestProofsRejectOtherEnforcers runs every proof against the worker of every other enforcer: a proof that cannot fail
 // proves nothing.
 func TestProofsRejectOtherEnforcers(t *testing.T) {
+	tg, j := prepared(t, &Spec{Workloads: []string{"fork"}})
 	for title, levels := range policies() {
-		tr := treatment(levels...)
-		tg, _ := prepared(t, &Spec{Workloads: []string{"fork"}}, tr)
-		enter(t, tg, tr)
-		s := tg.arms[tr.ID].sample
-		for _, e := range enforcers() {
-			p := s.worker.policy
-			p.Enforcer, p.Mode = e.Name(), AlwaysAllow
-			err := stack{e}.prove(t.Context(), p, s.worker.client)
-			same := e.Name() == s.plan.policy.Enforcer
-			if s.plan.policy.Mode == Unconfined { // nothing confines the worker
-				same = e.Name() == enforcerNone
+		t.Run(title, func(t *testing.T) {
+			tr := treatment(levels...)
+			if err := tg.Prepare(t.Context(), tr, j); err != nil {
+				t.Fatal(err)
 			}
-			if same != (err == nil) && s.plan.policy.Mode != RuntimeDefault {
-				t.Errorf("%s proved in a worker under %q: %v", e.Name(), title, err)
+			enter(t, tg, tr)
+			s := tg.arms[tr.ID].sample
+			for _, e := range enforcers() {
+				p := s.worker.policy
+				p.Enforcer, p.Mode = e.Name(), AlwaysAllow
+				err := stack{e}.prove(t.Context(), p, s.worker.client)
+				same := e.Name() == s.plan.policy.Enforcer
+				if s.plan.policy.Mode == Unconfined { // nothing confines the worker
+					same = e.Name() == enforcerNone
+				}
+				if same != (err == nil) && s.plan.policy.Mode != RuntimeDefault {
+					t.Errorf("%s proved in a worker under %q: %v", e.Name(), title, err)
+				}
+				if err != nil && !strings.Contains(err.Error(), "not enforced as expected") {
+					t.Errorf("%s in a worker under %q: %v", e.Name(), title, err)
+				}
 			}
-			if err != nil && !strings.Contains(err.Error(), "not enforced as expected") {
-				t.Errorf("%s in a worker under %q: %v", e.Name(), title, err)
+			if err := tg.Leave(t.Context(), tr); err != nil {
+				t.Error(err)
 			}
-		}
-		t.Logf("all proofs tried in a worker under %s", title)
+			t.Logf("all proofs tried in a worker under %s", title)
+		})
 	}
 }
 
@@ -298,5 +309,278 @@ func TestFindStack(t *testing.T) {
 		if err == nil && len(s) > 1 && s[len(s)-1].Name() != enforcerSeccomp {
 			t.Errorf("%q: seccomp is not applied last", level)
 		}
+	}
+}
+
+// TestRightsOfThisKernel proves the rights that this kernel has, and says which those are.
+func TestRightsOfThisKernel(t *testing.T) {
+	requireEnforcer(t, enforcerLandlock)
+	for _, r := range landlockRightsKnown() {
+		err := needABI(Policy{Rights: r.name})
+		if err != nil && !strings.Contains(err.Error(), "and this kernel has version") {
+			t.Errorf("%s: %v", r.name, err)
+		}
+		t.Logf("%s: %v", r.name, err)
+		tr := treatment("enforcer", "landlock", "rights", r.name)
+		tg, j := areatest.Open[*target](t, Area{}, &Spec{Workloads: []string{"connect"}}, areatest.Env(t))
+		got := tg.Prepare(t.Context(), tr, j)
+		if (got == nil) != (err == nil) {
+			t.Errorf("%s: prepared with %v, want %v", r.name, got, err)
+		}
+		if got != nil {
+			continue
+		}
+		enter(t, tg, tr)
+		if err := tg.Verify(t.Context(), tr); err != nil {
+			t.Error(err)
+		}
+		if _, err := operationOf(t, tg, tr, "connect").Batch(t.Context(), 3); errors.Is(err, unix.ENETUNREACH) {
+			hosttest.Untried(t, fmt.Sprintf("the loopback device is down: %v", err), "ip link set lo up")
+		} else if err != nil {
+			t.Errorf("connect under %s: %v", r.name, err)
+		}
+	}
+}
+
+// TestRightsNeedABI: the error names the version that the kernel has and the one that is needed.
+func TestRightsNeedABI(t *testing.T) {
+	for _, c := range []struct {
+		rights string
+		abi    int
+		want   string
+	}{
+		{"", 1, ""},
+		{"files", 1, ""},
+		{"network", 4, ""},
+		{"network", 3, "network needs version 4 of Landlock's ABI, and this kernel has version 3"},
+		{"files+network", 2, "network needs version 4 of Landlock's ABI, and this kernel has version 2"},
+		{"scopes", 5, "scopes needs version 6 of Landlock's ABI, and this kernel has version 5"},
+		{"files+network+scopes", 6, ""},
+	} {
+		err := rightsNeed(Policy{Rights: c.rights}, c.abi)
+		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%q on ABI %d: %v, want %q", c.rights, c.abi, err, c.want)
+		}
+		if err != nil && area.HintOf(err) == "" {
+			t.Errorf("%q on ABI %d: no next step", c.rights, c.abi)
+		}
+	}
+}
+
+// TestPorts: the worker's own port is granted, and never the one that must be refused.
+func TestPorts(t *testing.T) {
+	for _, c := range []struct {
+		p    Policy
+		want []int
+	}{
+		{Policy{Rights: "files", Port: 40000, Rules: 3}, nil},
+		{Policy{Rights: "files+network", Port: 40000, Rules: 3}, []int{40000}},
+		{Policy{Rights: "network", Port: 40000, Rules: 3}, []int{40000, 1, 2, 3}},
+		{Policy{Rights: "network", Port: 2, Rules: 3}, []int{2, 1, 4, 5}},
+	} {
+		if d := cmp.Diff(c.want, portsOf(c.p)); d != "" {
+			t.Errorf("%+v (-want +got):\n%s", c.p, d)
+		}
+	}
+	if p := (Policy{Port: 65535}); otherPort(p) != 65534 {
+		t.Errorf("beside the last port: %d", otherPort(p))
+	}
+}
+
+// TestProofsOfRightsRejectEachFlaw runs the proofs against a worker with one flaw at a time.
+func TestProofsOfRightsRejectEachFlaw(t *testing.T) {
+	all := Policy{Enforcer: "landlock", Mode: AlwaysAllow, Rights: "files+network+scopes", Port: 500, Scratch: "/x/s"}
+	files := all
+	files.Rights = ""
+	outer := map[string]syscall.Errno{
+		"fifo /x/s/proof.fifo": unix.EACCES, "bind 501": unix.EACCES, "connect 501": unix.EACCES,
+		"connect 500": unix.ECONNREFUSED, "abstract x-s": unix.EPERM, "signal parent": unix.EPERM,
+	}
+	only := map[string]syscall.Errno{"fifo /x/s/proof.fifo": unix.EACCES, "connect 501": unix.ECONNREFUSED}
+	for _, c := range []struct {
+		policy  Policy
+		base    map[string]syscall.Errno
+		attempt string // answered differently
+		errno   syscall.Errno
+		wrong   string
+	}{
+		{policy: all, base: outer},
+		{policy: files, base: only},
+		{all, outer, "fifo /x/s/proof.fifo", 0, "fifo /x/s/proof.fifo must be refused"},
+		{all, outer, "bind 501", 0, "bind 501 must be refused with EACCES"},
+		{all, outer, "connect 501", unix.ECONNREFUSED, "connect 501 must be refused with EACCES"},
+		{all, outer, "bind 500", unix.EACCES, "bind 500 must be allowed"},
+		{all, outer, "connect 500", unix.EACCES, "connect 500 must not be refused"},
+		{all, outer, "abstract x-s", 0, "abstract x-s must be refused with EPERM"},
+		{all, outer, "abstract x-s", unix.ECONNREFUSED, "abstract x-s must be refused with EPERM"},
+		{all, outer, "ownabstract x-s-own", unix.EPERM, "ownabstract x-s-own must be allowed"},
+		{all, outer, "signal parent", 0, "signal parent must be refused with EPERM"},
+		{all, outer, "signal self", unix.EPERM, "signal self must be allowed"},
+		{files, only, "bind 501", unix.EACCES, "bind 501 must not be refused"},
+		{files, only, "abstract x-s", unix.EPERM, "abstract x-s must not be refused"},
+		{files, only, "signal parent", unix.EPERM, "signal parent must not be refused"},
+	} {
+		w := fakeWorker{workload.Status{NoNewPrivs: true}, func(what string, args []string) (syscall.Errno, error) {
+			if attempt(what, args) == c.attempt {
+				return c.errno, nil
+			}
+			return c.base[attempt(what, args)], nil
+		}}
+		err := (stack{landlockRules{}}).prove(t.Context(), c.policy, w)
+		if (err == nil) != (c.wrong == "") || (err != nil && !strings.Contains(err.Error(), c.wrong)) {
+			t.Errorf("%q: %v, want %q", c.attempt, err, c.wrong)
+		}
+	}
+	bare := fakeWorker{workload.Status{NoNewPrivs: true}, func(what string, _ []string) (syscall.Errno, error) {
+		return map[string]syscall.Errno{tryBind: unix.EACCES}[what], nil
+	}}
+	err := (stack{none{}}).prove(t.Context(), Policy{Enforcer: "none", Port: 500, Scratch: "/x/s"}, bare)
+	if err == nil || !strings.Contains(err.Error(), "bind 501 must not be refused") {
+		t.Errorf("a bare worker that may not bind: %v", err)
+	}
+}
+
+// TestInertUnderRights: a workload is a negative control only for rights that cannot affect it.
+func TestInertUnderRights(t *testing.T) {
+	for rights, want := range map[string]string{
+		"":               "fork connect udpconnect syscall compute",
+		"network":        "fork open stat create read pipe switch copy copy1024 copy256 syscall compute",
+		"files+network":  "fork syscall compute",
+		"scopes":         "fork open stat create connect udpconnect read pipe switch copy copy1024 copy256 syscall compute",
+		"network+scopes": "fork open stat create read pipe switch copy copy1024 copy256 syscall compute",
+	} {
+		var got []string
+		for _, k := range kinds() {
+			if (stack{landlockRules{}}).inert(Policy{Rights: rights}, k) {
+				got = append(got, k)
+			}
+		}
+		if d := cmp.Diff(want, strings.Join(got, " ")); d != "" {
+			t.Errorf("%q (-want +got):\n%s", rights, d)
+		}
+		text := landlockRules{}.Describe(Policy{Rights: rights})
+		if strings.Contains(text, "TCP") != strings.Contains(rights, "network") ||
+			strings.Contains(text, "signals") != strings.Contains(rights, "scopes") {
+			t.Errorf("%q is described as %s", rights, text)
+		}
+	}
+}
+
+// rulesFile writes a policy of the user's and returns its path.
+func rulesFile(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "own.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestSELinuxDomains: each policy has a domain of its own, whatever folder it is for, and the same policy the same.
+func TestSELinuxDomains(t *testing.T) {
+	domains, err := domainsOf([]Policy{
+		{Mode: AlwaysAllow},
+		{Mode: RuntimeDefault},
+		{Mode: AlwaysAllow, Dir: "/tmp/tare/arm001"},
+		{Mode: EnhanceProtect},
+	})
+	if err != nil || len(domains) != 3 {
+		t.Fatalf("%d domains, want 3: %v", len(domains), err)
+	}
+	var p Policy
+	p.Mode = EnhanceProtect
+	if err := (seLinux{}).Install(t.Context(), &p, nil); err != nil || p.SELinux != domains[2].Name {
+		t.Errorf("installed as %q, want %q: %v", p.SELinux, domains[2].Name, err)
+	}
+	p = Policy{Mode: Unconfined}
+	if err := (seLinux{}).Install(t.Context(), &p, nil); err != nil || p.SELinux != "" {
+		t.Errorf("unconfined, and installed as %q: %v", p.SELinux, err)
+	}
+}
+
+// TestSELinuxDescribesWhatIsLeftOut: nothing is dropped in silence, and nothing of it is to be proved.
+func TestSELinuxDescribesWhatIsLeftOut(t *testing.T) {
+	p := Policy{Mode: EnhanceProtect}
+	all, left := p.model(), expressible(p.model())
+	if len(left.Files) == 0 || len(left.Files) >= len(all.Files) {
+		t.Errorf("%d of %d rules on files are expressible", len(left.Files), len(all.Files))
+	}
+	if refusesRead(left, "/proc/self/mountinfo") || !refusesRead(left, "/proc/partitions") {
+		t.Error("want /proc/partitions among them, and not /proc/self/mountinfo, which has no label of its own")
+	}
+	text := seLinux{}.Describe(p)
+	for _, want := range []string{
+		"15 rules are not expressible and left out: ", "(/proc/**/mem): the files of a process", "and so on",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("want %q in %q", want, text)
+		}
+	}
+	if text := (seLinux{}).Describe(Policy{Mode: AlwaysAllow}); strings.Contains(text, "left out") {
+		t.Errorf("nothing is left out of a policy without rules: %q", text)
+	}
+}
+
+// TestLandlockIsNotSoughtUnderSELinux: a domain refuses what Landlock would, so that refusal is no proof of Landlock.
+func TestLandlockIsNotSoughtUnderSELinux(t *testing.T) {
+	refused := fakeWorker{workload.Status{NoNewPrivs: true}, func(what string, _ []string) (syscall.Errno, error) {
+		if what == tryFifo {
+			return unix.EACCES, nil
+		}
+		return 0, nil
+	}}
+	for domain, wrong := range map[string]int{"": 1, "x": 0} {
+		x := &proof{ctx: t.Context(), w: refused}
+		landlockRules{}.Absent(x, Policy{Scratch: "/x", SELinux: domain})
+		if len(x.wrong) != wrong {
+			t.Errorf("domain %q: %q", domain, x.wrong)
+		}
+	}
+}
+
+// TestSELinuxProofNeedsTheKernel: where the kernel enforces no SELinux the proof fails, however the worker answers.
+func TestSELinuxProofNeedsTheKernel(t *testing.T) {
+	if _, err := os.Stat("/sys/fs/selinux/enforce"); err == nil {
+		hosttest.Missing(t, "this kernel runs SELinux", "run on one that does not")
+	}
+	obedient := fakeWorker{
+		workload.Status{PID: os.Getpid(), NoNewPrivs: true},
+		func(what string, _ []string) (syscall.Errno, error) {
+			if what == tryFifo {
+				return unix.EACCES, nil
+			}
+			return 0, nil
+		},
+	}
+	for _, mode := range []Mode{AlwaysAllow, Unconfined} {
+		x := &proof{ctx: t.Context(), w: obedient}
+		seLinux{}.Prove(x, Policy{Mode: mode, Scratch: "/x", SELinux: "x"})
+		if err := x.end(); err == nil || !strings.Contains(err.Error(), "whether SELinux enforces") {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+	x := &proof{ctx: t.Context(), w: obedient}
+	seLinux{}.Absent(x, Policy{Scratch: "/x"})
+	if err := x.end(); err != nil {
+		t.Errorf("absent: %v", err)
+	}
+}
+
+// TestOwnRulesAreContents: a run does not go on with other rules.
+func TestOwnRulesAreContents(t *testing.T) {
+	path := rulesFile(t, "capabilities: [sys_chroot]\n")
+	contents := func() string {
+		all, err := Area{}.Contents(&Spec{On: onLab}, []design.Treatment{treatment("enforcer", "selinux", "rules", path)})
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%v, %v", all, err)
+		}
+		return all["content of "+path]
+	}
+	before := contents()
+	if err := os.WriteFile(path, []byte("capabilities: [sys_admin]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if after := contents(); len(before) != 64 || after == before {
+		t.Errorf("%q, then %q", before, after)
 	}
 }

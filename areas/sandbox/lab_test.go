@@ -221,8 +221,8 @@ func TestLab(t *testing.T) {
 func labStacks(own string) []design.Treatment {
 	out := []design.Treatment{baseline()}
 	for _, s := range []string{
-		enforcerSeccomp, enforcerLandlock, enforcerBPF, enforcerAppArmor, "landlock+seccomp", "bpf+seccomp",
-		"apparmor+seccomp", "bpf+landlock", "apparmor+bpf", "apparmor+bpf+landlock+seccomp",
+		enforcerSeccomp, enforcerLandlock, enforcerBPF, enforcerAppArmor, "bpf+seccomp", "apparmor+seccomp", "bpf+landlock",
+		"apparmor+bpf", "apparmor+bpf+landlock+seccomp", // testFigures has landlock+seccomp
 	} {
 		out = append(out, treatment(factorEnforcer, s))
 	}
@@ -364,13 +364,14 @@ func (l lab) testAppArmorFiles(t *testing.T, tail Command, mild, hard design.Tre
 
 // testUndo forgets machines that run, as a killed run does: the journal suffices to end them.
 func (l lab) testUndo(t *testing.T) {
-	want := 1 + max(1, len(l.machines))
-	l.use(t, &Spec{On: onLab, Workloads: []string{"open"}}, baseline())
-	if err := l.Prepare(t.Context(), baseline(), l.journal); err != nil {
-		t.Fatal(err)
+	if len(l.machines) == 0 {
+		l.use(t, &Spec{On: onLab, Workloads: []string{"open"}}, baseline())
+		if err := l.Prepare(t.Context(), baseline(), l.journal); err != nil {
+			t.Fatal(err)
+		}
 	}
 	changes := l.journal.Pending()
-	if len(changes) != want {
+	if want := 1 + len(l.machines); len(changes) != want {
 		t.Fatalf("%d changes in the journal, want the folder and each QEMU, %d: %+v", len(changes), want, changes)
 	}
 	areatest.UndoTwice(t, Area{}, changes, area.Env{})
@@ -434,8 +435,8 @@ func (l lab) testGuard(t *testing.T, tr design.Treatment) {
 	check := func(when string) {
 		t.Helper()
 		began := time.Now()
-		allowed, refused := tallied(t, l, tr, 5)
-		if len(allowed) != 1 || allowed[load.OK] != 20 || len(refused) != 1 || refused[load.Denied] == 0 {
+		allowed, refused := tallied(t, l, tr, 3)
+		if len(allowed) != 1 || allowed[load.OK] != 12 || len(refused) != 1 || refused[load.Denied] == 0 {
 			t.Errorf("%s: allowed %v, refused %v", when, allowed, refused)
 		}
 		t.Logf("%s: %d calls in %.1f s", when, allowed[load.OK]+refused[load.Denied], time.Since(began).Seconds())
@@ -485,7 +486,8 @@ func (l lab) testProofs(t *testing.T) {
 	}
 	var out bytes.Buffer
 	status, err := shell.Run(m.vm.Link, []string{
-		vm.GuestSelf, "-test.v", "-test.run", "^(TestProofsRejectOtherEnforcers|TestReloadUnderLoad)$",
+		vm.GuestSelf, "-test.v", "-test.run", "^(TestProofsRejectOtherEnforcers|TestReloadUnderLoad)$/" +
+			"^(none|seccomp|landlock(_network|_scopes|_all)?|stack.*|apparmor|bpf.*)$", // more of a kind prove no more here
 	}, &out)
 	if err != nil || status != 0 {
 		t.Errorf("in the guest: status %d, %v\n%s", status, err, &out)

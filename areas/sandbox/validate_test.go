@@ -57,19 +57,18 @@ func TestValidate(t *testing.T) {
 // TestLevels names what is wrong with the levels of treatments, which stand between bars.
 func TestLevels(t *testing.T) {
 	const (
-		open     = "workloads: [open]"
-		lab      = "{workloads: [open], on: lab}"
-		pair     = "commands: [{name: a, run: [a]}, {name: b, run: [b]}]"
-		confine  = "setup: [confine]"
-		refusing = `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["NAME"],"action":"SCMP_ACT_ERRNO"}]}`
-		rules    = "an unconfined process has no rules"
-		every    = `planted: "1000 instructions": the kernel would execute them at each open of every process of this host; ` +
+		open    = "workloads: [open]"
+		lab     = "{workloads: [open], on: lab}"
+		pair    = "commands: [{name: a, run: [a]}, {name: b, run: [b]}]"
+		confine = "setup: [confine]"
+		rules   = "an unconfined process has no rules"
+		every   = `planted: "1000 instructions": the kernel would execute them at each open of every process of this host; ` +
 			"add on: lab"
 	)
 	replaced := strings.NewReplacer(
-		"PROFILE", profileFile(t, strings.Replace(refusing, "NAME", "ptrace", 1)),
-		"HARMLESS", profileFile(t, strings.Replace(refusing, "NAME", "flock", 1)),
-		"EMPTY", profileFile(t, `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[]}`),
+		"PROFILE", profileFile(t, profileOf("ALLOW", "ptrace ERRNO")),
+		"HARMLESS", profileFile(t, profileOf("ALLOW", "flock ERRNO")),
+		"EMPTY", profileFile(t, profileOf("ALLOW", "")),
 		"PARTITIONS", rulesFile(t, "files: [{path: /proc/partitions, access: [read]}]\n"),
 		"EXECS", rulesFile(t, "execs: [/bin/nc]\n"),
 		"ADDRESSES", rulesFile(t, "connects: [169.254.169.254]\nexecs: [/bin/x]\n"),
