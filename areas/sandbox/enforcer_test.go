@@ -149,95 +149,97 @@ func (f fakeWorker) Try(_ context.Context, what string, args ...string) (syscall
 
 func (f fakeWorker) Status(context.Context) (workload.Status, error) { return f.status, nil }
 
+// answers is a worker with a status that gets these errnos, by attempt with its arguments or without, and success
+// otherwise.
+func answers(s workload.Status, errnos map[string]syscall.Errno) fakeWorker {
+	return fakeWorker{s, func(what string, args []string) (syscall.Errno, error) {
+		if errno, ok := errnos[attempt(what, args)]; ok {
+			return errno, nil
+		}
+		return errnos[what], nil
+	}}
+}
+
 // TestProofsRejectEachFlaw runs proofs against a worker with one flaw at a time.
 func TestProofsRejectEachFlaw(t *testing.T) {
-	denied := func(refused map[string]syscall.Errno) func(string, []string) (syscall.Errno, error) {
-		return func(what string, args []string) (syscall.Errno, error) {
-			if what == trySyscall {
-				return refused[args[0]], nil
-			}
-			return refused[what], nil
-		}
+	own, mount, clone3 := "syscall "+canary(), "syscall mount", "syscall clone3"
+	filtered, twice := workload.Status{Seccomp: 2, Filters: 1, NoNewPrivs: true}, workload.Status{
+		Seccomp: 2, Filters: 2, NoNewPrivs: true,
 	}
-	filtered := workload.Status{Seccomp: 2, Filters: 1, NoNewPrivs: true}
 	open := workload.Status{NoNewPrivs: true}
-	four := map[string]syscall.Errno{canary(): unix.EPERM}
+	four := map[string]syscall.Errno{own: unix.EPERM}
 	for _, c := range firstRules {
-		four[c] = unix.EPERM
+		four["syscall "+c] = unix.EPERM
 	}
-	without := func(m map[string]syscall.Errno, call string, instead syscall.Errno) map[string]syscall.Errno {
-		out := map[string]syscall.Errno{call: instead}
-		for c, e := range m {
-			if c != call {
-				out[c] = e
-			}
-		}
-		return out
+	defaults := map[string]syscall.Errno{own: unix.EPERM, clone3: unix.ENOSYS}
+	fifo := map[string]syscall.Errno{tryFifo: unix.EACCES}
+	outer := map[string]syscall.Errno{
+		"fifo /x/s/proof.fifo": unix.EACCES, "bind 501": unix.EACCES, "connect 501": unix.EACCES,
+		"connect 500": unix.ECONNREFUSED, "abstract x-s": unix.EPERM, "signal parent": unix.EPERM,
 	}
+	only := map[string]syscall.Errno{"fifo /x/s/proof.fifo": unix.EACCES, "connect 501": unix.ECONNREFUSED}
 	seccomp4 := Policy{Enforcer: "seccomp", Mode: AlwaysAllow, Rules: 4, Scratch: "/x"}
 	docker := Policy{Enforcer: "seccomp", Mode: RuntimeDefault, Scratch: "/x"}
 	lock := Policy{Enforcer: "landlock", Mode: AlwaysAllow, Scratch: "/x"}
-	bareWorker := Policy{Enforcer: "none", Scratch: "/x"}
-	fifo := map[string]syscall.Errno{tryFifo: unix.EACCES}
+	bare, bound := Policy{Enforcer: "none", Scratch: "/x"}, Policy{Enforcer: "none", Port: 500, Scratch: "/x/s"}
+	files := Policy{Enforcer: "landlock", Mode: AlwaysAllow, Port: 500, Scratch: "/x/s"}
+	all := files
+	all.Rights = "files+network+scopes"
 	for _, c := range []struct {
-		title  string
-		policy Policy
-		worker fakeWorker
-		wrong  string // empty: the proof holds
+		policy  Policy
+		status  workload.Status
+		errnos  map[string]syscall.Errno
+		attempt string // answered differently
+		errno   syscall.Errno
+		wrong   string // empty: the proof holds
 	}{
-		{"four rules", seccomp4, fakeWorker{filtered, denied(four)}, ""},
-		{
-			"a rule is missing", seccomp4,
-			fakeWorker{filtered, denied(without(four, "mount", unix.EFAULT))},
-			"mount must be refused with EPERM, and gave EFAULT",
-		},
-		{"the filter's own call", seccomp4, fakeWorker{filtered, denied(without(four, canary(), unix.ENOSYS))}, canary() +
-			" must be refused"},
-		{
-			"too much is refused", seccomp4,
-			fakeWorker{filtered, denied(without(four, "getppid", unix.EPERM))},
-			"getppid must be allowed, and gave EPERM",
-		},
-		{"no filter", seccomp4, fakeWorker{open, denied(four)}, "seccomp mode 0"},
-		{
-			"two filters", seccomp4,
-			fakeWorker{workload.Status{Seccomp: 2, Filters: 2, NoNewPrivs: true}, denied(four)},
-			"with 2 filters",
-		},
-		{
-			"Docker's", docker,
-			fakeWorker{filtered, denied(map[string]syscall.Errno{canary(): unix.EPERM, "clone3": unix.ENOSYS})},
-			"",
-		},
-		{
-			"Docker's with clone3", docker,
-			fakeWorker{filtered, denied(map[string]syscall.Errno{canary(): unix.EPERM, "clone3": unix.EINVAL})},
-			"clone3 must be refused with ENOSYS",
-		},
-		{"Landlock", lock, fakeWorker{open, denied(fifo)}, ""},
-		{
-			"no Landlock", lock,
-			fakeWorker{open, denied(nil)},
-			"fifo /x/proof.fifo must be refused with EACCES, and gave success",
-		},
-		{
-			"Landlock refuses files", lock,
-			fakeWorker{open, denied(without(fifo, tryCreate, unix.EACCES))},
-			"create /x/proof.file must be allowed",
-		},
-		{"Landlock and seccomp", lock, fakeWorker{filtered, denied(fifo)}, "want mode 0"},
-		{"nothing", bareWorker, fakeWorker{open, denied(nil)}, ""},
-		{"a container's profile", bareWorker, fakeWorker{filtered, denied(nil)}, "want mode 0"},
-		{"a sandbox around it", bareWorker, fakeWorker{open, denied(fifo)}, "must not be refused with EACCES"},
-		{"new privileges", bareWorker, fakeWorker{workload.Status{}, denied(nil)}, "no_new_privs is not set"},
+		{policy: seccomp4, status: filtered, errnos: four},
+		{seccomp4, filtered, four, mount, unix.EFAULT, "mount must be refused with EPERM, and gave EFAULT"},
+		{seccomp4, filtered, four, own, unix.ENOSYS, canary() + " must be refused"},
+		{seccomp4, filtered, four, "syscall getppid", unix.EPERM, "getppid must be allowed, and gave EPERM"},
+		{seccomp4, open, four, "", 0, "seccomp mode 0"},
+		{seccomp4, twice, four, "", 0, "with 2 filters"},
+		{policy: docker, status: filtered, errnos: defaults},
+		{docker, filtered, defaults, clone3, unix.EINVAL, "clone3 must be refused with ENOSYS"},
+		{policy: lock, status: open, errnos: fifo},
+		{lock, open, nil, "", 0, "fifo /x/proof.fifo must be refused with EACCES, and gave success"},
+		{lock, open, fifo, tryCreate, unix.EACCES, "create /x/proof.file must be allowed"},
+		{lock, filtered, fifo, "", 0, "want mode 0"},
+		{policy: bare, status: open},
+		{bare, filtered, nil, "", 0, "want mode 0"}, // a container's profile
+		{bare, open, fifo, "", 0, "must not be refused with EACCES"},
+		{bare, workload.Status{}, nil, "", 0, "no_new_privs is not set"},
+		{bound, open, nil, tryBind, unix.EACCES, "bind 501 must not be refused"},
+
+		{policy: all, status: open, errnos: outer},
+		{policy: files, status: open, errnos: only},
+		{all, open, outer, "fifo /x/s/proof.fifo", 0, "fifo /x/s/proof.fifo must be refused"},
+		{all, open, outer, "bind 501", 0, "bind 501 must be refused with EACCES"},
+		{all, open, outer, "connect 501", unix.ECONNREFUSED, "connect 501 must be refused with EACCES"},
+		{all, open, outer, "bind 500", unix.EACCES, "bind 500 must be allowed"},
+		{all, open, outer, "connect 500", unix.EACCES, "connect 500 must not be refused"},
+		{all, open, outer, "abstract x-s", 0, "abstract x-s must be refused with EPERM"},
+		{all, open, outer, "abstract x-s", unix.ECONNREFUSED, "abstract x-s must be refused with EPERM"},
+		{all, open, outer, "ownabstract x-s-own", unix.EPERM, "ownabstract x-s-own must be allowed"},
+		{all, open, outer, "signal parent", 0, "signal parent must be refused with EPERM"},
+		{all, open, outer, "signal self", unix.EPERM, "signal self must be allowed"},
+		{files, open, only, "bind 501", unix.EACCES, "bind 501 must not be refused"},
+		{files, open, only, "abstract x-s", unix.EPERM, "abstract x-s must not be refused"},
+		{files, open, only, "signal parent", unix.EPERM, "signal parent must not be refused"},
 	} {
 		s, err := findStack(c.policy.Enforcer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = s.prove(t.Context(), c.policy, c.worker)
+		errnos := map[string]syscall.Errno{c.attempt: c.errno}
+		for what, errno := range c.errnos {
+			if what != c.attempt {
+				errnos[what] = errno
+			}
+		}
+		err = s.prove(t.Context(), c.policy, answers(c.status, errnos))
 		if (err == nil) != (c.wrong == "") || (err != nil && !strings.Contains(err.Error(), c.wrong)) {
-			t.Errorf("%s: %v, want %q", c.title, err, c.wrong)
+			t.Errorf("%s with %q answered %v: %v, want %q", c.policy.Enforcer, c.attempt, c.errno, err, c.wrong)
 		}
 	}
 	gone := errors.New("worker is gone")
@@ -387,59 +389,6 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestProofsOfRightsRejectEachFlaw runs the proofs against a worker with one flaw at a time.
-func TestProofsOfRightsRejectEachFlaw(t *testing.T) {
-	all := Policy{Enforcer: "landlock", Mode: AlwaysAllow, Rights: "files+network+scopes", Port: 500, Scratch: "/x/s"}
-	files := all
-	files.Rights = ""
-	outer := map[string]syscall.Errno{
-		"fifo /x/s/proof.fifo": unix.EACCES, "bind 501": unix.EACCES, "connect 501": unix.EACCES,
-		"connect 500": unix.ECONNREFUSED, "abstract x-s": unix.EPERM, "signal parent": unix.EPERM,
-	}
-	only := map[string]syscall.Errno{"fifo /x/s/proof.fifo": unix.EACCES, "connect 501": unix.ECONNREFUSED}
-	for _, c := range []struct {
-		policy  Policy
-		base    map[string]syscall.Errno
-		attempt string // answered differently
-		errno   syscall.Errno
-		wrong   string
-	}{
-		{policy: all, base: outer},
-		{policy: files, base: only},
-		{all, outer, "fifo /x/s/proof.fifo", 0, "fifo /x/s/proof.fifo must be refused"},
-		{all, outer, "bind 501", 0, "bind 501 must be refused with EACCES"},
-		{all, outer, "connect 501", unix.ECONNREFUSED, "connect 501 must be refused with EACCES"},
-		{all, outer, "bind 500", unix.EACCES, "bind 500 must be allowed"},
-		{all, outer, "connect 500", unix.EACCES, "connect 500 must not be refused"},
-		{all, outer, "abstract x-s", 0, "abstract x-s must be refused with EPERM"},
-		{all, outer, "abstract x-s", unix.ECONNREFUSED, "abstract x-s must be refused with EPERM"},
-		{all, outer, "ownabstract x-s-own", unix.EPERM, "ownabstract x-s-own must be allowed"},
-		{all, outer, "signal parent", 0, "signal parent must be refused with EPERM"},
-		{all, outer, "signal self", unix.EPERM, "signal self must be allowed"},
-		{files, only, "bind 501", unix.EACCES, "bind 501 must not be refused"},
-		{files, only, "abstract x-s", unix.EPERM, "abstract x-s must not be refused"},
-		{files, only, "signal parent", unix.EPERM, "signal parent must not be refused"},
-	} {
-		w := fakeWorker{workload.Status{NoNewPrivs: true}, func(what string, args []string) (syscall.Errno, error) {
-			if attempt(what, args) == c.attempt {
-				return c.errno, nil
-			}
-			return c.base[attempt(what, args)], nil
-		}}
-		err := (stack{landlockRules{}}).prove(t.Context(), c.policy, w)
-		if (err == nil) != (c.wrong == "") || (err != nil && !strings.Contains(err.Error(), c.wrong)) {
-			t.Errorf("%q: %v, want %q", c.attempt, err, c.wrong)
-		}
-	}
-	bare := fakeWorker{workload.Status{NoNewPrivs: true}, func(what string, _ []string) (syscall.Errno, error) {
-		return map[string]syscall.Errno{tryBind: unix.EACCES}[what], nil
-	}}
-	err := (stack{none{}}).prove(t.Context(), Policy{Enforcer: "none", Port: 500, Scratch: "/x/s"}, bare)
-	if err == nil || !strings.Contains(err.Error(), "bind 501 must not be refused") {
-		t.Errorf("a bare worker that may not bind: %v", err)
-	}
-}
-
 // TestInertUnderRights: a workload is a negative control only for rights that cannot affect it.
 func TestInertUnderRights(t *testing.T) {
 	for rights, want := range map[string]string{
@@ -523,12 +472,7 @@ func TestSELinuxDescribesWhatIsLeftOut(t *testing.T) {
 
 // TestLandlockIsNotSoughtUnderSELinux: a domain refuses what Landlock would, so that refusal is no proof of Landlock.
 func TestLandlockIsNotSoughtUnderSELinux(t *testing.T) {
-	refused := fakeWorker{workload.Status{NoNewPrivs: true}, func(what string, _ []string) (syscall.Errno, error) {
-		if what == tryFifo {
-			return unix.EACCES, nil
-		}
-		return 0, nil
-	}}
+	refused := answers(workload.Status{NoNewPrivs: true}, map[string]syscall.Errno{tryFifo: unix.EACCES})
 	for domain, wrong := range map[string]int{"": 1, "x": 0} {
 		x := &proof{ctx: t.Context(), w: refused}
 		landlockRules{}.Absent(x, Policy{Scratch: "/x", SELinux: domain})
@@ -543,15 +487,8 @@ func TestSELinuxProofNeedsTheKernel(t *testing.T) {
 	if _, err := os.Stat("/sys/fs/selinux/enforce"); err == nil {
 		hosttest.Missing(t, "this kernel runs SELinux", "run on one that does not")
 	}
-	obedient := fakeWorker{
-		workload.Status{PID: os.Getpid(), NoNewPrivs: true},
-		func(what string, _ []string) (syscall.Errno, error) {
-			if what == tryFifo {
-				return unix.EACCES, nil
-			}
-			return 0, nil
-		},
-	}
+	status := workload.Status{PID: os.Getpid(), NoNewPrivs: true}
+	obedient := answers(status, map[string]syscall.Errno{tryFifo: unix.EACCES})
 	for _, mode := range []Mode{AlwaysAllow, Unconfined} {
 		x := &proof{ctx: t.Context(), w: obedient}
 		seLinux{}.Prove(x, Policy{Mode: mode, Scratch: "/x", SELinux: "x"})
