@@ -2,89 +2,52 @@ package budget_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tare/internal/budget"
+	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/rigs/hosttest"
 	"tare/rigs/memtest"
 )
 
-func absolute(v float64, u metric.Unit) budget.Limit {
-	return budget.Limit{Value: v, Unit: u, Against: budget.Absolute}
-}
-
 func TestParse(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want budget.Budget
-	}{
-		{"capacity >= 100/s", budget.Budget{Metric: "capacity", Op: ">=", Limit: absolute(100, metric.PerSecond)}},
-		{"response.p99 <= 500ms at 50/s", budget.Budget{
-			Metric: "response", Quantile: "p99", Op: "<=",
-			Limit: absolute(0.5, metric.Seconds), At: 50,
-		}},
-		{"seccomp: exec.cpu <= +5%", budget.Budget{
-			Treatment: "seccomp", Operation: "exec", Metric: "cpu", Op: "<=",
-			Limit: budget.Limit{Value: 0.05, Unit: metric.Ratio, Against: budget.Ratio},
-		}},
-		{"create-pod.cpu <= 10ms", budget.Budget{
-			Operation: "create-pod", Metric: "cpu", Op: "<=",
-			Limit: absolute(0.01, metric.Seconds),
-		}},
-		{"error <= 0.1%", budget.Budget{Metric: "error", Op: "<=", Limit: absolute(0.001, metric.Ratio)}},
-		{"monitoring.response.p99 <= 50ms", budget.Budget{
-			Operation: "monitoring", Metric: "response", Quantile: "p99",
-			Op: "<=", Limit: absolute(0.05, metric.Seconds),
-		}},
-		{"rss drift <= 1MiB/h", budget.Budget{Metric: "rss", Drift: true, Op: "<=", Limit: absolute(1<<20, metric.Bytes)}},
-		{"response.p50 drift <= +2 ms / min", budget.Budget{
-			Metric: "response", Quantile: "p50", Drift: true, Op: "<=",
-			Limit: budget.Limit{Value: 0.12, Unit: metric.Seconds, Against: budget.Difference},
-		}},
-		{"response.p99 <= +3ms", budget.Budget{
-			Metric: "response", Quantile: "p99", Op: "<=",
-			Limit: budget.Limit{Value: 0.003, Unit: metric.Seconds, Against: budget.Difference},
-		}},
-		{"capacity >= -5%", budget.Budget{Metric: "capacity", Op: ">=", Limit: budget.Limit{
-			Value: -0.05, Unit: metric.Ratio,
-			Against: budget.Ratio,
-		}}},
-		{
-			"mode=enforce policies=10: a.b.response.p99.9<=1s",
-			budget.Budget{
-				Treatment: "mode=enforce policies=10", Operation: "a.b", Metric: "response", Quantile: "p999",
-				Op: "<=", Limit: absolute(1, metric.Seconds),
-			},
-		},
-		{"image=x:1: response.max <= 1s", budget.Budget{
-			Treatment: "image=x:1", Metric: "response", Quantile: "max", Op: "<=",
-			Limit: absolute(1, metric.Seconds),
-		}},
-		{"  threads  <=  30  ", budget.Budget{Metric: "threads", Op: "<=", Limit: absolute(30, metric.Count)}},
-		{"x: rss <= 64 MiB at 6000/min", budget.Budget{
-			Treatment: "x", Metric: "rss", Op: "<=",
-			Limit: absolute(64<<20, metric.Bytes), At: 100,
-		}},
+	for text, want := range map[string]string{
+		"capacity >= 100/s":                 "/ /capacity//false >= 100 1/s absolute at 0",
+		"response.p99 <= 500ms at 50/s":     "/ /response/p99/false <= 0.5 s absolute at 50",
+		"seccomp: exec.cpu <= +5%":          "/seccomp exec/cpu//false <= 0.05 ratio ratio at 0",
+		"create-pod.cpu <= 10ms":            "/ create-pod/cpu//false <= 0.01 s absolute at 0",
+		"error <= 0.1%":                     "/ /error//false <= 0.001 ratio absolute at 0",
+		"monitoring.response.p99 <= 50ms":   "/ monitoring/response/p99/false <= 0.05 s absolute at 0",
+		"rss drift <= 1MiB/h":               "/ /rss//true <= 1048576 B absolute at 0",
+		"response.p50 drift <= +2 ms / min": "/ /response/p50/true <= 0.12 s difference at 0",
+		"response.p99 <= +3ms":              "/ /response/p99/false <= 0.003 s difference at 0",
+		"capacity >= -5%":                   "/ /capacity//false >= -0.05 ratio ratio at 0",
+		"mode=enforce policies=10: a.b.response.p99.9<=1s": "/mode=enforce policies=10 a.b/response/p999/false <= 1 s " +
+			"absolute at 0",
+		"image=x:1: response.max <= 1s": "/image=x:1 /response/max/false <= 1 s absolute at 0",
+		"  threads  <=  30  ":           "/ /threads//false <= 30 1 absolute at 0",
+		"x: rss <= 64 MiB at 6000/min":  "/x /rss//false <= 67108864 B absolute at 100",
 	} {
-		got, err := budget.Parse(c.text)
+		got, err := budget.Parse(text)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		c.want.Text = c.text
-		near, noText := cmpopts.EquateApprox(1e-12, 0), cmpopts.IgnoreFields(budget.Limit{}, "Text")
-		if d := cmp.Diff(c.want, got, near, noText); d != "" {
-			t.Errorf("%q: (-want +got)\n%s", c.text, d)
+		if of := fmt.Sprintf("/%s %s/%s/%s/%v %s %.12g %s %s at %.12g", got.Treatment, got.Operation, got.Metric,
+			got.Quantile, got.Drift, got.Op, got.Limit.Value, got.Limit.Unit, got.Limit.Against, got.At); of != want || got.Text != text {
+			t.Errorf("%q is read as %s of %q, want %s", text, of, got.Text, want)
 		}
 		again, err := budget.Parse(got.String())
-		if again.Text = c.text; err != nil || !cmp.Equal(again, got) {
-			t.Errorf("%q prints as %q, which reads as %+v, %v", c.text, got.String(), again, err)
+		if again.Text = text; err != nil || !cmp.Equal(again, got) {
+			t.Errorf("%q prints as %q, which reads as %+v, %v", text, got.String(), again, err)
 		}
 	}
 }
@@ -292,3 +255,59 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestUnprovable: a soak that is too short to show that a budget is kept is told so before it begins, with what would
+// do.
+func TestUnprovable(t *testing.T) {
+	soak := budget.Rules{
+		Question: "soak", Drift: true,
+		Calls: append(budget.Times(budget.Kind{Quantiles: []string{"min", "mean", "max"}, Samples: true}),
+			budget.Means(metric.Error, metric.Goodput)...),
+		Probed: []string{"rss"},
+	}
+	for _, c := range []struct {
+		text    string
+		calls   float64
+		maxRate float64
+		want    string // empty: it can be shown
+	}{
+		{"error <= 0.1%", 3000, 0, "even if none fails: it takes 3838, as in 1m17s, or at 64/s"},
+		{"error <= 0.1%", 3000, 50, "it takes 3838, as in 1m17s"},
+		{"error <= 0.1%", 3838, 0, ""},
+		{"error <= 0.1%", 3837, 0, "it takes 3838"},
+		{"error <= 1%", 3000, 0, ""},
+		{"error <= 0%", 1e9, 0, "no number of calls shows that none will ever fail"},
+		{"error >= 1%", 10, 0, ""},
+		{"response.p99 <= 20ms", 380, 0, "it takes 381"},
+		{"response.p99 <= 20ms", 381, 0, ""},
+		{"response.p99.9 <= 20ms", 3000, 0, "it takes 3838"},
+		{"response.p5 >= 1ms", 50, 0, "it takes 73"},
+		{"response.p5 <= 1ms", 20, 0, ""},
+		{"response <= 20ms", 20, 0, ""},
+		{"response.mean <= 20ms", 20, 0, ""},
+		{"response.max <= 20ms", 20, 0, ""},
+		{"goodput >= 40/s", 20, 0, ""},
+		{"rss <= 1GiB", 20, 0, ""},
+		{"error <= 0.1%", 0, 0, ""}, // closed workers: nobody knows
+		{"wall <= 1s", 20, 0, ""},   // is refused for another reason
+	} {
+		s := &budget.Scope{
+			Rules: soak, Treatments: []design.Treatment{{ID: "default"}}, Length: time.Minute, Rate: 50, MaxRate: c.maxRate,
+			Of: func(*design.Treatment) budget.Arm {
+				return budget.Arm{Open: true, Samples: func(string) float64 { return c.calls }}
+			},
+		}
+		b, err := budget.Parse(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Unprovable(b); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s with %.0f calls: %q, want %q", c.text, c.calls, got, c.want)
+		}
+		if got := s.Unprovable(b); c.want != "" && c.maxRate > 0 && strings.Contains(got, "or at") {
+			t.Errorf("a rate above max_rate is offered: %q", got)
+		}
+	}
+}
+
+func TestMain(m *testing.M) { hosttest.Main(m) }
