@@ -1,10 +1,13 @@
 package record
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,27 +18,40 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/clock"
+	"tare/internal/hist"
+	"tare/internal/load"
 )
 
+// journal returns the path of a record's journal, and what it holds.
+func journal(t *testing.T, w *Writer) (path, text string) {
+	t.Helper()
+	path = filepath.Join(w.Dir(), JournalFile)
+	b, err := os.ReadFile(path)
+	must(t, err)
+	return path, string(b)
+}
+
+// TestTornTail: a killed run keeps all but the line that was being written, and the histograms that were flushed.
 func TestTornTail(t *testing.T) {
 	w, _ := create(t)
-	must(t, w.TrialBegin(begin("a", 0)), w.Note(Note{Text: "the last line"}), w.Close())
-	path := filepath.Join(w.Dir(), JournalFile)
-	whole, err := os.ReadFile(path)
-	must(t, err)
-	last := strings.LastIndex(strings.TrimSuffix(string(whole), "\n"), "\n") + 1
+	must(t, w.TrialBegin(begin("a", 0)), w.Slice(testSlice(0)), w.Cells("a", 0, testCells(100)), w.Slice(testSlice(1)),
+		w.Note(Note{Text: "the last line"}), w.Close())
+	path, whole := journal(t, w)
+	last := strings.LastIndex(strings.TrimSuffix(whole, "\n"), "\n") + 1
 	for cut := last + 1; cut < len(whole); cut++ {
-		must(t, os.WriteFile(path, whole[:cut], 0o600))
+		must(t, os.WriteFile(path, []byte(whole[:cut]), 0o600))
 		r := open(t, w.Dir())
 		complete := cut == len(whole)-1 // only the line break is missing
-		if got := len(r.Notes) == 1; got != complete {
-			t.Fatalf("cut at %d: note read %v", cut, got)
+		torn := len(r.Warnings) == 1 && strings.Contains(r.Warnings[0], "torn")
+		if torn == complete || (len(r.Notes) == 1) != complete || len(r.Trials) != 1 {
+			t.Fatalf("cut at %d: warnings %q, notes %v, %d trials", cut, r.Warnings, r.Notes, len(r.Trials))
 		}
-		if torn := len(r.Warnings) == 1 && strings.Contains(r.Warnings[0], "torn"); torn == complete {
-			t.Fatalf("cut at %d: warnings %q", cut, r.Warnings)
+		if d := cmp.Diff([]Slice{testSlice(0), testSlice(1)}, r.Trials[0].Slices); d != "" {
+			t.Fatalf("cut at %d (-written +read):\n%s", cut, d)
 		}
-		if len(r.Trials) != 1 {
-			t.Fatalf("cut at %d: %d trials", cut, len(r.Trials))
+		n := 0
+		if damaged, err := r.Trials[0].Histograms(func(*Interval) { n++ }); err != nil || damaged > 0 || n == 0 {
+			t.Fatalf("cut at %d: %d histograms, %d damaged, %v", cut, n, damaged, err)
 		}
 	}
 }
@@ -49,10 +65,8 @@ func TestAppendRepairsTornTail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, _ := create(t)
 			must(t, w.Note(Note{Text: "the last line"}), w.Close())
-			path := filepath.Join(w.Dir(), JournalFile)
-			whole, err := os.ReadFile(path)
-			must(t, err)
-			must(t, os.WriteFile(path, whole[:len(whole)-c.cut], 0o600))
+			path, whole := journal(t, w)
+			must(t, os.WriteFile(path, []byte(whole[:len(whole)-c.cut]), 0o600))
 			again, err := appendTo(w.Dir(), clock.NewFake(epoch), resumption{ID: "ABCDEFGHIJKLMNOP"})
 			must(t, err)
 			must(t, again.Finish(Finish{Status: Complete}), again.Close())
@@ -70,10 +84,8 @@ func TestAppendRepairsTornTail(t *testing.T) {
 func TestDamagedMiddleLine(t *testing.T) {
 	w, _ := create(t)
 	must(t, w.TrialBegin(begin("a", 0)), w.Note(Note{Text: "x"}), w.Step("a", 0, "step", 1), w.Close())
-	path := filepath.Join(w.Dir(), JournalFile)
-	b, err := os.ReadFile(path)
-	must(t, err)
-	lines := strings.Split(string(b), "\n")
+	path, text := journal(t, w)
+	lines := strings.Split(text, "\n")
 	lines[1] = lines[1][:20] // the trial's beginning
 	lines[2] = `{"schema":"tare.record/v1","kind":"future","at":"2026-03-01T12:00:00Z","data":{"a":[1]}}`
 	must(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
@@ -93,12 +105,10 @@ func TestDamagedMiddleLine(t *testing.T) {
 func TestNewerVersionIsRejected(t *testing.T) {
 	w, _ := create(t)
 	must(t, w.Close())
-	path := filepath.Join(w.Dir(), JournalFile)
-	b, err := os.ReadFile(path)
-	must(t, err)
+	path, text := journal(t, w)
 	must(t, os.WriteFile(path, []byte(
-		string(b)+`{"schema":"tare.record/v2","kind":"note","at":"2026-03-01T12:00:00Z"}`+"\n"), 0o600))
-	_, err = Open(w.Dir())
+		text+`{"schema":"tare.record/v2","kind":"note","at":"2026-03-01T12:00:00Z"}`+"\n"), 0o600))
+	_, err := Open(w.Dir())
 	var newer *NewerError
 	if !errors.As(err, &newer) || !strings.Contains(err.Error(), "newer tare") {
 		t.Errorf("error %v", err)
@@ -262,4 +272,171 @@ func TestDamagedHistogram(t *testing.T) {
 	if damaged, err := open(t, w.Dir()).Trials[0].Histograms(func(*Interval) {}); err != nil || damaged == 0 {
 		t.Errorf("truncated: damaged %d, %v", damaged, err)
 	}
+}
+
+// FuzzJournal: any journal is read or rejected, and a record that was read never panics.
+func FuzzJournal(f *testing.F) {
+	w, err := Create(f.TempDir(), testHeader(), nil, fakeClock())
+	if err != nil {
+		f.Fatal(err)
+	}
+	err = errors.Join(w.TrialBegin(begin("a", 0)), w.Calls("a", 0, randomCalls(5, 1)), w.Cells("a", 0, testCells(9)),
+		w.Step("a", 0, "step", 1),
+		w.Slice(testSlice(0)), w.Slice(testSlice(1)), w.Answers(testAnswers()),
+		w.Cells("a", 0, []load.Cell{phased("post", "a|b")}), w.Served(testServed()),
+		w.TrialEnd(TrialEnd{Treatment: "a"}), w.Note(Note{Text: "x"}), w.Finish(Finish{Status: Complete}), w.Close())
+	if err != nil {
+		f.Fatal(err)
+	}
+	whole, err := os.ReadFile(filepath.Join(w.Dir(), JournalFile))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add(whole[:len(whole)/2])
+	f.Add([]byte(`{"schema":"tare.record/v1","kind":"cells","at":"2026-03-01T12:00:00Z","data":{"treatment":"a","offset":-1,"length":9223372036854775807}}`))
+	f.Add([]byte("{\"schema\":\"tare.record/v9\"}\n\n\x00"))
+	dir := w.Dir()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		before := allocatedBytes()
+		r, err := readJournal(bytes.NewReader(b), dir)
+		wantBoundedMemory(t, before, 1<<20, 300, len(b))
+		if err != nil {
+			return
+		}
+		r.Pending()
+		for _, trial := range r.Trials {
+			trial.Complete()
+			for _, s := range trial.Slices {
+				for i := range s.Operations {
+					s.Operations[i].Ended()
+				}
+			}
+			if _, err := json.Marshal(trial.Answers); err != nil {
+				t.Error(err)
+			}
+			if _, err := json.Marshal(trial.Served); err != nil {
+				t.Error(err)
+			}
+			if _, err := trial.Calls(); err != nil {
+				t.Logf("calls: %v", err)
+			}
+			if _, err := trial.Histograms(func(*Interval) {}); err != nil {
+				t.Logf("histograms: %v", err)
+			}
+		}
+		if _, err := json.Marshal(r.Changes); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// allocatedBytes returns the bytes that this process has allocated so far.
+func allocatedBytes() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// wantBoundedMemory fails the test if more was allocated since before than first bytes, plus perByte for each byte that
+// was read.
+func wantBoundedMemory(t *testing.T, before, first, perByte uint64, n int) {
+	t.Helper()
+	if took := allocatedBytes() - before; took > first+perByte*uint64(n) {
+		t.Errorf("%d bytes took %d", n, took)
+	}
+}
+
+// FuzzCallsFile: a damaged file ends the reading without a panic.
+func FuzzCallsFile(f *testing.F) {
+	var b bytes.Buffer
+	calls := randomCalls(3, 4)
+	if err := errors.Join(writeChunk(&b, chunkMeta, 0, []byte(`{"treatment":"a"}`)),
+		writeChunk(&b, chunkCall, len(calls), encodedCalls(calls))); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add(b.Bytes()[:len(b.Bytes())-3])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		before := allocatedBytes()
+		c, err := newCallsReader(bytes.NewReader(b), "x")
+		n := 0
+		for err == nil {
+			var got []load.Call
+			if got, err = c.next(nil); len(got) > 0 {
+				n += len(got)
+			}
+		}
+		wantBoundedMemory(t, before, 2<<20, 100, len(b)) // a chunk has its place before it is read
+		if n*leastCall > len(b) {
+			t.Errorf("%d calls from %d bytes", n, len(b))
+		}
+	})
+}
+
+// FuzzCalls: calls survive encoding, and any payload is decoded or rejected.
+func FuzzCalls(f *testing.F) {
+	f.Add(encodedCalls(randomCalls(20, 2)), 20)
+	f.Add([]byte{0x7f, 0, 0xff, 0xff}, 1)
+	f.Fuzz(func(t *testing.T, b []byte, count int) {
+		if count < 0 || count > len(b) {
+			return
+		}
+		calls, err := decodeCalls(nil, b, count)
+		if err != nil {
+			return
+		}
+		again, err := decodeCalls(nil, encodedCalls(calls), len(calls))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(calls, again); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func encodedCalls(calls []load.Call) []byte {
+	var b []byte
+	prev := load.Call{}
+	for i := range calls {
+		b = appendCall(b, &calls[i], prev.Intended)
+		prev = calls[i]
+	}
+	return b
+}
+
+// FuzzInterval: a line of the latency file is read or rejected.
+func FuzzInterval(f *testing.F) {
+	h := &hist.Histogram{}
+	for i := range int64(200) {
+		h.Record(i * i * 1000)
+	}
+	line, err := appendInterval(nil, &Interval{
+		Treatment: "a b", Operation: "x", Outcome: load.OK, Measure: Response,
+		Start: epoch, Length: 5, Hist: h,
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(bytes.TrimSpace(line)))
+	f.Add("Tag=a|0|x|ok|response,0,0,0,HISTFAAAAB")
+	f.Add("Tag=a|0|x|ok|response")
+	f.Add("Tag=a|0|x|ok|phase.a%2Cb,0,0,0,HISTFAAAAB")
+	f.Fuzz(func(t *testing.T, line string) {
+		before := allocatedBytes()
+		iv, err := parseInterval(line)
+		// The array of HdrHistogram takes half a megabyte, whatever the line.
+		wantBoundedMemory(t, before, 8<<20, 400, len(line))
+		if err != nil {
+			return
+		}
+		iv.Hist.Quantile(0.99)
+		var again Interval
+		if err := again.setTag(iv.tag()); err != nil && !strings.Contains(string(iv.Measure), "|") {
+			t.Errorf("tag %q cannot be read back: %v", iv.tag(), err)
+		} else if name, ok := iv.Measure.Phase(); ok && (err != nil || again.Measure != iv.Measure) {
+			t.Errorf("phase %q came back as %q, %v", name, again.Measure, err)
+		}
+	})
 }

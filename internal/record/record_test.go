@@ -1,12 +1,16 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +20,7 @@ import (
 	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/design"
+	"tare/internal/files"
 	"tare/internal/hist"
 	"tare/internal/load"
 	"tare/internal/metric"
@@ -372,4 +377,190 @@ func TestConcurrentWriters(t *testing.T) {
 	if r := open(t, w.Dir()); len(r.Notes) != 200 || len(r.Warnings) > 0 {
 		t.Errorf("%d notes, warnings %q", len(r.Notes), r.Warnings)
 	}
+}
+
+// TestRunsOfOnePathHaveOwnNames: two containers whose records have the same path, or that resume copies of one record,
+// must not mistake each other's objects for their own.
+func TestRunsOfOnePathHaveOwnNames(t *testing.T) {
+	results := t.TempDir()
+	names := map[string]string{}
+	named := func(who string, w *Writer) {
+		t.Helper()
+		if !regexp.MustCompile(`^[a-z2-7]{12}$`).MatchString(w.Run()) {
+			t.Errorf("%s is named %q", who, w.Run())
+		}
+		if other, taken := names[w.Run()]; taken {
+			t.Errorf("%s and %s are both %s", who, other, w.Run())
+		}
+		names[w.Run()] = who
+		must(t, w.Close())
+	}
+	var dir string
+	for _, who := range []string{"one", "another"} {
+		w, err := Create(results, testHeader(), nil, clock.NewFake(epoch))
+		must(t, err)
+		if dir != "" && w.Dir() != dir {
+			t.Fatalf("%s lies in %s, not in %s", who, w.Dir(), dir)
+		}
+		dir = w.Dir()
+		named(who, w)
+		if who == "one" {
+			must(t, os.RemoveAll(dir))
+		}
+	}
+	r, err := Open(dir)
+	must(t, err)
+	if names[nameOf(r.Header.ID)] != "another" {
+		t.Errorf("the header says %q, of %v", r.Header.ID, names)
+	}
+	for _, who := range []string{"a copy", "another copy"} {
+		at := t.TempDir()
+		must(t, os.CopyFS(at, os.DirFS(dir)))
+		r, err := Open(at)
+		must(t, err)
+		w, err := r.Continue(nil, clock.NewFake(epoch))
+		must(t, err)
+		named(who, w)
+	}
+}
+
+// TestRecordThatIsMoved: another user who owns the folder of records puts a folder of his in the place of the run's.
+// What the run writes goes on into its own, its logs too.
+func TestRecordThatIsMoved(t *testing.T) {
+	results := t.TempDir()
+	w, err := Create(results, Header{Experiment: Experiment{Name: "x"}}, nil, clock.NewFake(time.Unix(1, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close() //nolint:errcheck // closed below
+	canary, moved := filepath.Join(results, "canary"), filepath.Join(results, "moved")
+	if err := errors.Join(os.Mkdir(canary, 0o700), os.Rename(w.Dir(), moved), os.Symlink(canary, w.Dir()),
+		w.TrialBegin(TrialBegin{Trial: design.Trial{Treatment: "a"}, Operations: []string{"op"}}),
+		w.Calls("a", 0, []load.Call{{Done: 1}}), w.Note(Note{Text: "after"})); err != nil {
+		t.Fatal(err)
+	}
+	log, err := files.Append(filepath.Join(w.Dir(), "driver-01.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(log.Close(), w.Close()); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(canary); err != nil || len(left) > 0 {
+		t.Errorf("written elsewhere: %v, %v", left, err)
+	}
+	for _, name := range []string{"calls-0000.bin", "driver-01.log", JournalFile} {
+		if _, err := os.Stat(filepath.Join(moved, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	// A record that holds links is not continued: what is appended to, or cut, would be another file.
+	for _, name := range []string{JournalFile, LatencyFile} {
+		target := filepath.Join(canary, name)
+		if err := errors.Join(os.WriteFile(target, []byte("{\"torn"), 0o600), os.RemoveAll(filepath.Join(moved, name)),
+			os.Symlink(target, filepath.Join(moved, name))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := appendTo(moved, clock.System{}, resumption{ID: "aaaaaaaaaaaaaaaa"}); err == nil {
+			t.Errorf("%s: a link was followed", name)
+		}
+		if text, err := os.ReadFile(target); err != nil || string(text) != "{\"torn" {
+			t.Errorf("%s: what it refers to has changed: %q, %v", name, text, err)
+		}
+	}
+}
+
+// TestOldCallsFile: a file of version 1, which had no causes, can still be read.
+func TestOldCallsFile(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("testdata", "records", "calls-v1.bin"))
+	must(t, err)
+	if b[3] != 1 {
+		t.Fatalf("the file has version %d", b[3])
+	}
+	var want []load.Call
+	text, err := os.ReadFile(filepath.Join("testdata", "records", "calls-v1.json"))
+	must(t, err, json.Unmarshal(text, &want))
+	c, err := newCallsReader(bytes.NewReader(b), "calls-v1.bin")
+	must(t, err)
+	var got []load.Call
+	for err == nil {
+		got, err = c.next(got)
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" || len(got) != 120 || c.meta.Operations[1] != "identity" {
+		t.Errorf("%d calls of %+v (-want +got):\n%s", len(got), c.meta, d)
+	}
+}
+
+// TestEachCallsReadsInChunks: EachCalls reads the same calls as Calls, at most a chunk at a time, and Calls allocates
+// only what it needs.
+func TestEachCallsReadsInChunks(t *testing.T) {
+	want := make([]load.Call, 2*chunkCalls+100)
+	for i := range want {
+		want[i] = load.Call{Conn: 1, Intended: time.Duration(i), Done: time.Duration(i) + time.Second, Status: 200}
+	}
+	trial := written(t, want)
+	var got []load.Call
+	parts := 0
+	must(t, trial.EachCalls(func(part []load.Call) {
+		parts++
+		if len(part) > chunkCalls {
+			t.Errorf("a part has %d calls", len(part))
+		}
+		got = append(got, part...)
+	}))
+	all, err := trial.Calls()
+	must(t, err)
+	if parts != 3 || !slices.Equal(got, want) || !slices.Equal(all, want) || cap(all) != len(want) {
+		t.Errorf("%d parts, %d calls; at once %d in the room of %d; want %d", parts, len(got), len(all), cap(all), len(want))
+	}
+}
+
+// TestCausesRoundTrip: every cause is read back, alone and with a status and an errno, and takes at most two bytes.
+func TestCausesRoundTrip(t *testing.T) {
+	var calls []load.Call
+	for k := range 256 {
+		calls = append(calls, load.Call{Cause: load.Cause(k)}, load.Call{Cause: load.Cause(k), Status: 65535, Errno: 65535},
+			load.Call{Cause: load.Cause(k), Status: 302})
+	}
+	got, err := decodeCalls(nil, encodedCalls(calls), len(calls))
+	must(t, err)
+	if d := cmp.Diff(calls, got); d != "" {
+		t.Error(d)
+	}
+	plain := load.Call{Conn: 1, Intended: time.Second, Done: 2 * time.Second, Outcome: load.Wrong, Status: 200}
+	with := plain
+	with.Cause = load.CauseRedirect
+	if grown := len(appendCall(nil, &with, 0)) - len(appendCall(nil, &plain, 0)); grown < 1 || grown > 2 {
+		t.Errorf("a cause takes %d bytes", grown)
+	}
+	if _, err := decodeCalls(nil, []byte{hasStatus & 0xff, 0, 0, 0, 0x80, 0x80, 0x80, 0x08, 0},
+		1); !errors.Is(err, errTorn) {
+		t.Errorf("a cause beyond 255 was taken: %v", err)
+	}
+}
+
+func BenchmarkDecodeCalls(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var payload []byte
+	var prev time.Duration
+	for i := range chunkCalls {
+		c := load.Call{Conn: 1, Intended: time.Duration(i) * 10 * time.Microsecond, Status: 200}
+		c.Ready = c.Intended + 1 + time.Duration(r.IntN(300))
+		c.Sent = c.Ready + time.Duration(2000+r.IntN(20_000))
+		c.FirstByte = c.Sent + time.Duration(1e6*r.ExpFloat64())
+		c.Done = c.FirstByte + 1000
+		payload = appendCall(payload, &c, prev)
+		prev = c.Intended
+	}
+	var calls []load.Call
+	for b.Loop() {
+		var err error
+		if calls, err = decodeCalls(calls[:0], payload, chunkCalls); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/chunkCalls, "ns/call")
 }
