@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,7 +17,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/internal/clock"
 	"tare/internal/importer"
+	"tare/internal/record"
+	"tare/rigs/hosttest"
+	"tare/rigs/memtest"
 )
 
 // readSample reads a file of testdata.
@@ -37,6 +43,29 @@ func readSample(t *testing.T, name string) *importer.Data {
 	return d
 }
 
+// parsed reads a text.
+func parsed(t *testing.T, src string, format importer.Format) *importer.Data {
+	t.Helper()
+	d, err := importer.Read(strings.NewReader(src), "x", format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// valuesOf are all values of a metric, by operation.
+func valuesOf(d *importer.Data, metric string) map[string][]float64 {
+	out := map[string][]float64{}
+	for _, s := range d.Series {
+		for _, r := range s.Repetitions {
+			if s.Metric == metric {
+				out[s.Operation] = append(out[s.Operation], r.Values...)
+			}
+		}
+	}
+	return out
+}
+
 // seriesOf lists the series of a file: treatment, operation, metric, repetitions × values.
 func seriesOf(d *importer.Data) []string {
 	out := []string{string(d.Format)}
@@ -47,63 +76,37 @@ func seriesOf(d *importer.Data) []string {
 	return out
 }
 
+var update = flag.Bool("update", false, "rewrite the golden file")
+
+// TestSamples compares the series of each sample with what is expected.
 func TestSamples(t *testing.T) {
-	for name, want := range map[string][]string{
-		"go-before.txt": {
-			"gobench", "imported | Hash/sum=sha256 | wall | 12 of 12", "imported | Hash/sum=sha256 | allocated | 12 of 12",
-			"imported | Hash/sum=sha256 | allocations | 12 of 12", "imported | Hash/sum=crc32 | wall | 12 of 12",
-		},
-		"hyperfine.json": {
-			"hyperfine", "sleep 0.020 | command | wall | 12 of 12", "sleep 0.020 | command | error | 12 of 12",
-			"sleep 0.021 | command | wall | 15 of 15", "sleep 0.021 | command | error | 15 of 15",
-		},
-		"hyperfine2.json": {
-			"hyperfine", "one second | command | wall | 11 of 11",
-			"one second | command | cpu | 11 of 11", "one second | command | error | 11 of 11",
-		},
-		"hyperfine-summary.json": {"hyperfine", "true | command | wall | 1 of 1"},
-		"k6.json": {
-			"k6", "imported | GET http://localhost:8080/token | service | 20 of 240",
-			"imported | GET http://localhost:8080/token | error | 20 of 20",
-			"imported | GET http://localhost:8080/token | goodput | 20 of 20",
-		},
-		"k6-export.json":  {"k6-summary", "imported | http | service | 1 of 1", "imported | http | error | 1 of 1"},
-		"k6-summary.json": {"k6-summary", "imported | http | service | 1 of 1", "imported | http | error | 1 of 1"},
-		"vegeta-report.json": {
-			"vegeta-summary", "imported | requests | service | 1 of 1",
-			"imported | requests | error | 1 of 1",
-		},
-		"vegeta.json": {
-			"vegeta", "imported | GET http://localhost:8080/ | service | 20 of 230",
-			"imported | GET http://localhost:8080/ | error | 20 of 20",
-			"imported | GET http://localhost:8080/ | goodput | 20 of 20",
-		},
-		"jmh.json": {
-			"jmh", "policies=10 | org.sample.Decide.evaluate | wall | 6 of 24",
-			"policies=100 | org.sample.Decide.evaluate | wall | 6 of 24",
-			"imported | org.sample.Decide.parse | goodput | 10 of 10",
-			"imported | org.sample.Decide.evaluate (sampled) | wall | 3 of 3",
-		},
-		"jmeter.jtl": {
-			"jmeter", "imported | list  all | service | 11 of 110", "imported | list  all | error | 11 of 11",
-			"imported | list  all | goodput | 11 of 11",
-			"imported | login | service | 11 of 110", "imported | login | error | 11 of 11",
-			"imported | login | goodput | 11 of 11",
-		},
-		// Samples within samples are not counted again.
-		"jmeter.xml": {
-			"jmeter", "imported | /auth | service | 3 of 30", "imported | /auth | error | 3 of 3",
-			"imported | /auth | goodput | 3 of 3",
-			"imported | script | service | 1 of 1", "imported | script | error | 1 of 1",
-		},
-	} {
-		d := readSample(t, name)
-		if diff := cmp.Diff(want, seriesOf(d)); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", name, diff)
+	files, err := filepath.Glob("testdata/*.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, file := range files {
+		name := filepath.Base(file)
+		if name == "series.golden" || name == "go-after.txt" || name == "hyperfine-scan.json" {
+			continue // of the same shape as others
 		}
+		d := readSample(t, name)
+		fmt.Fprintf(&got, "%s\n  %s\n", name, strings.Join(seriesOf(d), "\n  "))
 		if d.Malformed != 0 {
 			t.Errorf("%s: malformed: %+v", name, d.Findings)
 		}
+	}
+	if *update {
+		if err := os.WriteFile("testdata/series.golden", []byte(got.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("testdata/series.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
@@ -138,14 +141,7 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		var got []float64
-		for _, s := range d.Series {
-			for _, r := range s.Repetitions {
-				if s.Metric == c.metric {
-					got = append(got, r.Values...)
-				}
-			}
-		}
+		got := slices.Concat(slices.Collect(maps.Values(valuesOf(d, c.metric)))...)
 		if !slices.EqualFunc(c.want, got, func(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(a) }) {
 			t.Errorf("%s: %s is %v, want %v", c.name, c.metric, got, c.want)
 		}
@@ -233,10 +229,7 @@ BenchmarkOpen-4 20 200 ns/op 5 B/op 7 MB/s
 pkg: b
 BenchmarkOpen-4 30 300 ns/op
 `
-	d, err := importer.Read(strings.NewReader(src), "x", importer.GoBench)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := parsed(t, src, importer.GoBench)
 	want := []string{
 		"gobench", "enforcer=none gomaxprocs=4 | a.Open | wall | 1 of 1", "enforcer=none | a.Open | wall | 1 of 1",
 		"enforcer=seccomp gomaxprocs=4 | a.Open | wall | 1 of 1",
@@ -271,10 +264,7 @@ func TestSlices(t *testing.T) {
 			`{"attack":"x","code":%d,"timestamp":%q,"latency":%d,"method":"GET","url":"http://h/?%d"}`, code,
 			at.Format(time.RFC3339Nano), (k+1)*1000, k))
 	}
-	d, err := importer.Read(strings.NewReader(strings.Join(lines, "\n")), "x", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := parsed(t, strings.Join(lines, "\n"), "")
 	if !d.Started.Equal(start) {
 		t.Errorf("started %v, want %v", d.Started, start)
 	}
@@ -310,10 +300,7 @@ func TestManyNames(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&b, "%d,30,/user/%d,true\n", 1763632800000+i, i)
 	}
-	d, err := importer.Read(strings.NewReader(b.String()), "x", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := parsed(t, b.String(), "")
 	if len(d.Series) == 0 || d.Series[0].Operation != "requests" || d.Series[0].Values() != 100 {
 		t.Errorf("got series %q, want one operation with 100 values", seriesOf(d))
 	}
@@ -326,10 +313,7 @@ func TestVaryingLevel(t *testing.T) {
 		lines = append(lines, fmt.Sprintf(`{"attack":%q,"code":200,"timestamp":"2026-01-02T03:04:0%dZ","latency":5}`, attack,
 			i))
 	}
-	d, err := importer.Read(strings.NewReader(strings.Join(lines, "\n")), "x", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := parsed(t, strings.Join(lines, "\n"), "")
 	if got := seriesOf(d); !strings.HasPrefix(got[1], "attack=none | requests") ||
 		!strings.Contains(strings.Join(got, "\n"), "attack=seccomp | requests") {
 		t.Errorf("got series %q, want two treatments", got)
@@ -431,10 +415,7 @@ func TestRejectedFiles(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	const src = "{\"results\":[{\"command\":\"a\\u001b[31mb\\nc\",\"times\":[1]," +
 		"\"parameters\":{\"x\\r\":\"\\u0007\"}},{\"command\":\"%s\",\"times\":[1]}]}"
-	d, err := importer.Read(strings.NewReader(fmt.Sprintf(src, strings.Repeat("y", 5000))), "f", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := parsed(t, fmt.Sprintf(src, strings.Repeat("y", 5000)), "")
 	x := d.Series[0].Treatment
 	if x.ID != "a·[31mb·c" || !cmp.Equal(x.Levels, map[string]string{"x·": "·"}) {
 		t.Errorf("%q, levels %q", x.ID, x.Levels)
@@ -446,11 +427,7 @@ func TestHostileNames(t *testing.T) {
 
 // TestSameNameTwice: two results of one name are two measurements, and are not mixed.
 func TestSameNameTwice(t *testing.T) {
-	d, err := importer.Read(strings.NewReader(
-		`{"results":[{"command":"c","times":[1]},{"command":"c","times":[2]},{"command":"c","times":[3]}]}`), "f", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := parsed(t, `{"results":[{"command":"c","times":[1]},{"command":"c","times":[2]},{"command":"c","times":[3]}]}`, "")
 	if want := []string{
 		"hyperfine", "c | command | wall | 1 of 1", "c (2) | command | wall | 1 of 1",
 		"c (3) | command | wall | 1 of 1",
@@ -458,10 +435,7 @@ func TestSameNameTwice(t *testing.T) {
 		t.Errorf("got series %q, want %q", seriesOf(d), want)
 	}
 	const jmh = `{"benchmark":"b","mode":"avgt","threads":%d,"primaryMetric":{"scoreUnit":"us/op","rawData":[[1]]}}`
-	d, err = importer.Read(strings.NewReader("["+fmt.Sprintf(jmh, 1)+","+fmt.Sprintf(jmh, 4)+"]"), "f", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d = parsed(t, "["+fmt.Sprintf(jmh, 1)+","+fmt.Sprintf(jmh, 4)+"]", "")
 	if want := []string{
 		"jmh", "imported | b | wall | 1 of 1",
 		"imported | b (2) | wall | 1 of 1",
@@ -503,3 +477,156 @@ func TestSummariesHaveNoInterval(t *testing.T) {
 		}
 	}
 }
+
+// TestGoAllocations: bytes and objects are read from each line, also from lines without a time.
+func TestGoAllocations(t *testing.T) {
+	const src = `BenchmarkOpen-4 20 200 ns/op 12345678 B/op 3 allocs/op
+BenchmarkOpen-4 20 210.7 ns/op 0 B/op 0 allocs/op
+BenchmarkClose-4 20 5 B/op 1 allocs/op
+BenchmarkClose-4 20 -5 B/op 1 allocs/op
+`
+	d := parsed(t, src, "")
+	got := map[string]map[string][]float64{}
+	for _, metric := range []string{"wall", "allocated", "allocations"} {
+		got[metric] = valuesOf(d, metric)
+	}
+	want := map[string]map[string][]float64{
+		"wall": {"Open": {200e-9, 210.7e-9}}, "allocated": {"Open": {12345678, 0}, "Close": {5}},
+		"allocations": {"Open": {3, 0}, "Close": {1}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if d.Malformed != 1 || !strings.Contains(d.Findings[0].Cause, "-5 B/op is no cost of a call") {
+		t.Errorf("of a negative number of bytes: %d, %+v", d.Malformed, d.Findings)
+	}
+}
+
+// TestEndlessConfigurationIsBounded: what benchfmt keeps of a hostile file is bounded, and the results in it are read.
+func TestEndlessConfigurationIsBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("goos: linux\nBenchmarkX 1 1 ns/op\n")
+	for i := range 100_000 {
+		fmt.Fprintf(&b, "k%d: v\nUnit k%d a=b\n", i, i)
+	}
+	if d, err := importer.Read(strings.NewReader(b.String()), "f", importer.GoBench); err != nil || len(d.Series) != 1 {
+		t.Errorf("got %+v, %v; want one series", d, err)
+	}
+	b.WriteString("BenchmarkX 1 1 ns/op\n")
+	if _, err := importer.Read(strings.NewReader(b.String()), "f", importer.GoBench); err == nil ||
+		!strings.Contains(err.Error(), "lines of configuration") {
+		t.Errorf("a thousand keys: %v", err)
+	}
+}
+
+// TestHostileBenchmarksTakeLittleMemory: what is kept of names, configuration and units does not grow with the file.
+func TestHostileBenchmarksTakeLittleMemory(t *testing.T) {
+	const most = 48 << 20
+	long := strings.Repeat("x", 60_000)
+	for name, c := range map[string]struct {
+		lines func(b *strings.Builder)
+		want  string // in the error
+	}{
+		"long configuration that changes": {func(b *strings.Builder) {
+			for i := range 99 {
+				fmt.Fprintf(b, "k%d: %s\n", i, long)
+			}
+			for range 20 {
+				b.WriteString("k: a\nBenchmarkX 1 1 ns/op\nk: b\nBenchmarkX 1 1 ns/op\n")
+			}
+		}, ""},
+		"much configuration that changes": {func(b *strings.Builder) {
+			for i := range 99 {
+				fmt.Fprintf(b, "k%d: %s\n", i, long[:200])
+			}
+			for i := range 20_000 {
+				fmt.Fprintf(b, "k: %d\nBenchmarkX 1 1 ns/op\n", i)
+			}
+		}, "500 treatments"},
+		"two of much configuration": {func(b *strings.Builder) {
+			for i := range 99 {
+				fmt.Fprintf(b, "k%d: %s\n", i, long[:200])
+			}
+			for range 4_000 {
+				b.WriteString("k: a\nBenchmarkX 1 1 ns/op\nk: b\nBenchmarkX 1 1 ns/op\n")
+			}
+		}, ""},
+		"long names": {func(b *strings.Builder) {
+			for i := range 1000 {
+				fmt.Fprintf(b, "BenchmarkX%d%s 1 1 ns/op\n", i, long)
+			}
+		}, ""},
+		"many names": {func(b *strings.Builder) {
+			for i := range 200_000 {
+				fmt.Fprintf(b, "BenchmarkX%d%s 1 1 ns/op\n", i, long[:200])
+			}
+		}, "larger than can be imported"},
+		"long units": {func(b *strings.Builder) {
+			for i := range 1000 {
+				fmt.Fprintf(b, "BenchmarkX 1 1 ns/op 1 ns%d%s\n", i, long)
+			}
+		}, "different units"},
+		"units of malformed lines": {func(b *strings.Builder) {
+			for i := range 1000 {
+				fmt.Fprintf(b, "BenchmarkX 1 1 ns%d%s x\n", i, long)
+			}
+		}, "different units"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			c.lines(&b)
+			d, err := importer.Read(memtest.Held(t, strings.NewReader(b.String()), most), "f", importer.GoBench)
+			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if c.want == "" && (err != nil || len(d.Series) == 0) {
+				t.Errorf("%+v, %v; want a series", d, err)
+			}
+		})
+	}
+}
+
+// TestWrite: the record contains the values that were read, and says that they were not interleaved.
+func TestWrite(t *testing.T) {
+	for _, name := range []string{"hyperfine.json", "jmh.json", "k6.json", "go-before.txt", "vegeta-report.json"} {
+		d := readSample(t, name)
+		dir, err := d.Write(t.TempDir(), record.Header{Experiment: record.Experiment{Name: "n", SHA256: "5a"}},
+			clock.System{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := record.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Warnings) > 0 || !r.Plan.Unblocked || r.Header.Area != importer.Area || r.Header.Question != "compare" ||
+			r.Finish == nil || r.Header.Experiment.SHA256 != "5a" {
+			t.Errorf("%s: got header %+v, plan %+v, warnings %q", name, r.Header, r.Plan, r.Warnings)
+		}
+		if !d.Started.IsZero() && !r.Header.Started.Equal(d.Started) {
+			t.Errorf("%s: started %v, want %v", name, r.Header.Started, d.Started)
+		}
+		type key struct{ treatment, operation, metric string }
+		want, got := map[key][]importer.Repetition{}, map[key][]importer.Repetition{}
+		for _, s := range d.Series {
+			want[key{s.Treatment.ID, s.Operation, s.Metric}] = s.Repetitions
+		}
+		for i, x := range r.Trials {
+			if !x.Complete() || x.Index != i {
+				t.Errorf("%s: trial %d has index %d, complete %v", name, i, x.Index, x.Complete())
+			}
+			for _, b := range x.Batches {
+				k := key{b.Treatment, b.Operation, b.Metric}
+				if b.Block != len(got[k]) {
+					t.Errorf("%s: %v has block %d where %d comes next", name, k, b.Block, len(got[k]))
+				}
+				got[k] = append(got[k], importer.Repetition{N: b.N, Values: b.Values})
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+func TestMain(m *testing.M) { hosttest.Main(m) }
