@@ -38,24 +38,20 @@ var homonyms = map[string]int{
 	// Kubernetes: a part of the work on a request, and a subresource of pods
 	"admission internal/analyze/admission_test.go":   4,
 	"admission internal/analyze/attribution.go":      2,
-	"admission internal/record/served_test.go":       1,
+	"admission internal/record/journal_test.go":      1,
 	"admission internal/report/levels.go":            2,
 	"admission internal/report/openmetrics_plane.go": 1,
 	"admission internal/report/section_levels.go":    1,
 	"exec internal/analyze/slo.go":                   1,
 	// an operation: the system call
-	"exec internal/analyze/comparebudget_test.go":      2,
-	"exec internal/analyze/decide_test.go":             1,
-	"exec internal/analyze/pair_test.go":               1,
-	"exec internal/budget/budget_test.go":              1,
-	"exec internal/config/config_test.go":              1,
-	"exec internal/report/compare_test.go":             1,
-	"exec internal/report/html_sample_compare_test.go": 1,
-	"exec internal/report/sample_compare_test.go":      3,
-	"exec internal/report/sample_enforcers_test.go":    3,
-	"exec internal/report/section_effects_test.go":     3,
+	"exec internal/analyze/comparebudget_test.go": 2,
+	"exec internal/analyze/decide_test.go":        1,
+	"exec internal/analyze/pair_test.go":          1,
+	"exec internal/config/config_test.go":         1,
+	"exec internal/report/effects_test.go":        4,
+	"exec internal/report/sample_compare_test.go": 7,
 	// an operation of a kept record, and a key of a JSON document
-	"identity internal/record/calls_test.go":      1,
+	"identity internal/record/record_test.go":     1,
 	"decision internal/jsonscan/jsonscan_test.go": 1,
 }
 

@@ -42,7 +42,8 @@ func TestParse(t *testing.T) {
 			continue
 		}
 		if of := fmt.Sprintf("/%s %s/%s/%s/%v %s %.12g %s %s at %.12g", got.Treatment, got.Operation, got.Metric,
-			got.Quantile, got.Drift, got.Op, got.Limit.Value, got.Limit.Unit, got.Limit.Against, got.At); of != want || got.Text != text {
+			got.Quantile, got.Drift, got.Op, got.Limit.Value, got.Limit.Unit, got.Limit.Against, got.At); of != want ||
+			got.Text != text {
 			t.Errorf("%q is read as %s of %q, want %s", text, of, got.Text, want)
 		}
 		again, err := budget.Parse(got.String())

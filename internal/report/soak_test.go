@@ -3,15 +3,22 @@ package report
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
+	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
+	"tare/internal/design"
+	"tare/internal/glossary"
 	"tare/internal/metric"
 )
 
@@ -242,15 +249,6 @@ func TestLittleHasNoNegativeZero(t *testing.T) {
 		if got := (&Little{Expected: 10, Observed: observed}).law(); got != "rate × mean response = "+want {
 			t.Errorf("%v: %q", observed, got)
 		}
-	}
-}
-
-func TestInvalidSoaksAreNotPraised(t *testing.T) {
-	r := xacmlSoak()
-	r.Verdict, r.Reason = Invalid, "the PDP counts NotApplicable and answers Permit"
-	if out := string(encode(t, Style{Width: 4000}.Text, r)); !strings.Contains(out, "✗ INVALID, so nothing of this "+
-		"counts: the PDP counts NotApplicable and answers Permit. What was seen: held") {
-		t.Errorf("the sentence does not say so:\n%s", out)
 	}
 }
 
@@ -493,5 +491,303 @@ func TestOpenMetricsOfASoak(t *testing.T) {
 	}
 	if !found {
 		t.Error("the slope of rss is not 60 MiB an hour")
+	}
+}
+
+// TestSoakLeads: the first thing on the page is how long it held and what drifts, then what makes that worth little.
+func TestSoakLeads(t *testing.T) {
+	page := bare(render(t, xacmlSoak()))
+	at := -1
+	for _, want := range []string{
+		"It held 50m with 10 workers, but for 12 s in 1 outage:", "rss grows by 60 MiB/h [57.9, 62.2]: a leak?",
+		"guard-frequency: 7 of 283134 answers were not what was expected.",
+		"permit: the target counted 81197, its callers 493201", "<caption>Budgets</caption>", `id="q1"`, "<caption>The summary report, as JMeter has it</caption>", `id="q2"`,
+	} {
+		i := strings.Index(page, want)
+		if i <= at {
+			t.Errorf("%q is at %d, want it after what comes before (%d)", want, i, at)
+		}
+		at = max(at, i)
+	}
+}
+
+func TestInvalidSoakSaysSo(t *testing.T) {
+	r := xacmlSoak()
+	r.Verdict, r.Reason = Invalid, "a known deny is permitted"
+	if page := render(t, r); !strings.Contains(page,
+		"✗ INVALID</strong> Nothing of this counts: a known deny is permitted. What was seen: It held 50m") {
+		t.Errorf("not said: %s", regexp.MustCompile(`<p class="lead.*`).FindString(page))
+	}
+	const said = "✗ INVALID, so nothing of this counts: a known deny is permitted. What was seen: held"
+	if out := string(encode(t, Style{Width: 4000}.Text, r)); !strings.Contains(out, said) {
+		t.Errorf("the text does not say so:\n%s", out)
+	}
+}
+
+// TestTrendLines: one piece for each stretch between restarts, all with the slope of the estimate and through the mean
+// of the stretch; the warm-up and the window of the restart are left out.
+func TestTrendLines(t *testing.T) {
+	const perHour = 3600.0
+	s := Soak{
+		Drift:    map[string]Drift{"rss": {PerHour: perHour, Lo: new(perHour / 2), Hi: new(perHour * 2)}},
+		Restarts: []float64{55},
+	}
+	for k := range 10 {
+		at := float64(k) * 10
+		v := 100 + at
+		if at > 50 {
+			v = 20 + at
+		}
+		if k < 2 {
+			v = 1e6 // a warm-up that would spoil any mean
+		}
+		s.Moments = append(s.Moments, Moment{Start: at, End: at + 10, WarmUp: k < 2, Restarted: k == 5, RSS: &v})
+	}
+	c := soakChart{s: &s}
+	for i := range s.Moments {
+		c.middle = append(c.middle, s.Moments[i].Start+5)
+	}
+	y := c.each(func(m *Moment) *float64 { return m.RSS })
+	all := c.trend("rss", y)
+	if len(all) != 1 {
+		t.Fatalf("%d series", len(all))
+	}
+	l := all[0]
+	// Windows 2 to 4 and 6 to 9 are measured; of each stretch its first middle, its mean and its last.
+	for i, want := range [][2]float64{{25, 120}, {35, 130}, {45, 140}, {0, math.NaN()}, {65, 80}, {80, 95}, {95, 110}} {
+		if math.IsNaN(want[1]) {
+			if !math.IsNaN(l.Y[i]) {
+				t.Errorf("no gap between the stretches: %v", l.Y)
+			}
+			continue
+		}
+		if math.Abs(l.X[i]-want[0]) > 1e-9 || math.Abs(l.Y[i]-want[1]) > 1e-9 {
+			t.Errorf("point %d is (%v, %v), want %v", i, l.X[i], l.Y[i], want)
+		}
+	}
+	// The band has no width at the mean, and half and twice the slope at the ends.
+	if l.Lo[1] != l.Hi[1] || math.Abs(l.Lo[2]-135) > 1e-9 || math.Abs(l.Hi[2]-150) > 1e-9 || math.Abs(l.Lo[0]-110) > 1e-9 {
+		t.Errorf("the band is %v to %v", l.Lo, l.Hi)
+	}
+	s.Drift["rss"] = Drift{PerHour: perHour}
+	if got := c.trend("rss", y); got != nil {
+		t.Error("a trend without an interval is drawn")
+	}
+}
+
+// TestLongSoaksStaySmall: 24 hours in 360 moments of six operations make a page that can be mailed, and its data is a
+// whole report but for the moments.
+func TestLongSoaksStaySmall(t *testing.T) {
+	r := xacmlSoak()
+	s := &r.Soak[0]
+	one := s.Moments[len(s.Moments)-1]
+	for _, o := range one.Operations {
+		o.Operation += "-again"
+		one.Operations = append(one.Operations, o)
+	}
+	s.Moments = nil
+	for k := range 360 {
+		m := one
+		m.Start, m.End, m.WarmUp = float64(k)*240, float64(k+1)*240, k < 2
+		m.Good = 549.123456789012 + float64(k)/7
+		s.Moments = append(s.Moments, m)
+	}
+	page := render(t, r)
+	if len(page) > 1<<20 {
+		t.Errorf("the page has %d KiB", len(page)>>10)
+	}
+	inside := regexp.MustCompile(`(?s)<script type="application/json" id="report">(.*?)</script>`).FindStringSubmatch(page)
+	var back Report
+	if err := json.Unmarshal([]byte(inside[1]), &back); err != nil {
+		t.Fatal(err)
+	}
+	if len(back.Soak) != len(r.Soak) || back.Soak[0].Total == nil || len(back.Soak[0].Moments) != 0 {
+		t.Errorf("%d soaks with %d moments are embedded, want all soaks and no moments",
+			len(back.Soak), len(back.Soak[0].Moments))
+	}
+	if !strings.Contains(page, "but for its moments, which would make the page too large") {
+		t.Error("the page does not say what its data lacks")
+	}
+	if len(r.Soak[0].Moments) != 360 {
+		t.Error("the report itself lost its moments")
+	}
+}
+
+// TestMarksOfASoak: warm-up, outage and restart are marked in the chart, with words.
+func TestMarksOfASoak(t *testing.T) {
+	drawing := svgs.FindString(render(t, xacmlSoak()))
+	for _, want := range []string{
+		"warm-up", "outage", "restart", "rss trend, 60 MiB/h", "time in garbage collection",
+		"heap in use", "response, p99", "guard-frequency",
+	} {
+		if !strings.Contains(drawing, want) {
+			t.Errorf("the chart does not say %q", want)
+		}
+	}
+	r := xacmlSoak()
+	for i := range r.Soak[0].Moments {
+		m := &r.Soak[0].Moments[i]
+		for k := range m.Operations {
+			m.Operations[k].P50, m.Operations[k].P99 = nil, nil
+		}
+	}
+	if page := render(t, r); strings.Contains(svgs.FindString(page), "response, p99") ||
+		!strings.Contains(page, "Response times are not drawn") {
+		t.Error("response times that are not known have a panel, or nothing says that they are not known")
+	}
+	r.Soak[0].Moments = nil
+	if page := render(t, r); strings.Contains(page, "chart-5-soak") {
+		t.Error("a chart of nothing is drawn")
+	}
+}
+
+// randomSoak is a report of a soak that nobody tuned: its parts fit each other, and nothing else does.
+func randomSoak(t *rapid.T) *Report {
+	n := func(name string) uint64 {
+		return rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64Range(0, 5), rapid.Uint64Range(0, 1e7)).Draw(t, name)
+	}
+	s := Soak{
+		Treatment: "default", Seconds: rapid.Float64Range(1, 1e5).Draw(t, "seconds"), WarmUpSeconds: 5,
+		Workers: rapid.IntRange(0, 9).Draw(t, "workers"),
+		Total: &Total{Operation: Operation{Treatment: "default", Outcomes: Outcomes{
+			OK: n("ok"), Wrong: n("wrong"),
+			Timeout: n("timeout"),
+		}}},
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "outages") {
+		at := rapid.Float64Range(0, s.Seconds).Draw(t, "outage")
+		s.Outages = append(s.Outages, Outage{
+			Start: at, End: at + rapid.Float64Range(0.1, s.Seconds).Draw(t, "length"),
+			Calls: 7,
+		})
+	}
+	if rapid.Bool().Draw(t, "little") {
+		s.Total.Little = &Little{Expected: 10, Observed: rapid.OneOf(rapid.Float64Range(0, 30), rapid.Float64Range(8.9, 9.1),
+			rapid.Float64Range(10.99, 11.01)).Draw(t, "observed")}
+	}
+	s.Drift = map[string]Drift{}
+	for _, name := range driftOrder {
+		v := rapid.SampledFrom(EffectVerdicts()[:6]).Draw(t, name)
+		x := rapid.Float64Range(1e-6, 1e3).Draw(t, name+" slope")
+		s.Drift[name] = Drift{
+			PerHour: x, Lo: new(x / 2), Hi: new(2 * x), Verdict: v, Unit: metric.Seconds, Margin: 0.05,
+			N: 300, Start: 1, Total: x,
+		}
+	}
+	r := &Report{
+		Schema: Schema, Question: design.Soak, Status: Complete,
+		Verdict: rapid.SampledFrom([]Verdict{Pass, None, Inconclusive}).Draw(t, "verdict"),
+	}
+	for _, word := range []string{"permit", "deny"} {
+		c := AnswerCheck{Treatment: "default", Answer: word, Client: n(word), Unanswered: n("unanswered")}
+		c.Target = float64(c.Client) + float64(rapid.IntRange(-3, 3).Draw(t, "off"))
+		off := math.Abs(c.Target - float64(c.Client))
+		if c.Agrees = off <= float64(c.Unanswered); !c.Agrees { // as the analysis has it
+			s.Disputed = max(s.Disputed, off)
+		}
+		r.Answers = append(r.Answers, c)
+	}
+	r.Treatments, r.Soak = []Treatment{{ID: "default"}}, []Soak{s}
+	return r
+}
+
+// TestSoaksDoNotContradictThemselves holds the sentences of a soak against each other and against what they are about.
+func TestSoaksDoNotContradictThemselves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := randomSoak(t)
+		s := &r.Soak[0]
+		var b strings.Builder
+		if err := (Style{Width: 4000}).Text(&b, r); err != nil {
+			t.Fatal(err)
+		}
+		text := b.String()
+		sentence, total := s.Sentence(), s.Total.Outcomes
+		says := func(part string) bool { return strings.Contains(sentence, part) }
+		if !strings.Contains(text, sentence) {
+			t.Fatalf("the report does not have its sentence %q:\n%s", sentence, text)
+		}
+		if strings.Contains(text, "DISAGREES") != says("from which the target's differs") && total.Ended() > 0 {
+			t.Errorf("the counts disagree in one place only: %q", sentence)
+		}
+		if says("errors 0%") && total.Wrong+total.Timeout > 0 {
+			t.Errorf("%+v are no errors: %q", total, sentence)
+		}
+		if says("did not answer well once") != (total.Ended() > 0 && total.Good() == 0) {
+			t.Errorf("%+v: %q", total, sentence)
+		}
+		out := 0.0
+		for _, o := range s.Outages {
+			out += s.measured(o)
+		}
+		if says("held ") && says("but for") != (out > 0) {
+			t.Errorf("%v s of outages: %q", out, sentence)
+		}
+		if l := s.Total.Little; l != nil && strings.Contains(text,
+			"they do not agree") != (math.Abs(l.Observed/l.Expected-1) > 0.1) {
+			t.Errorf("%+v: %q", l, l.law())
+		}
+		for name, d := range s.Drift {
+			quiet := says("no drift of ") && listedIn(sentence, "no drift of ", " over", name)
+			open := says("whether ") && listedIn(sentence, "whether ", " drift", name)
+			loud := says(name+" rises") || says(name+" falls")
+			want := map[EffectVerdict][3]bool{Equivalent: {true, false, false}, EffectInconclusive: {false, true, false}}
+			w, ok := want[d.Verdict]
+			if !ok {
+				w = [3]bool{false, false, true}
+			}
+			if [3]bool{quiet, open, loud} != w {
+				t.Errorf("%s is %s: %q", name, d.Verdict, sentence)
+			}
+		}
+	})
+}
+
+// listedIn reports whether a name is in the list that a sentence has between two phrases.
+func listedIn(sentence, from, to, name string) bool {
+	_, rest, _ := strings.Cut(sentence, from)
+	list, _, _ := strings.Cut(rest, to)
+	names := strings.FieldsFunc(strings.ReplaceAll(list, " and ", ","), func(r rune) bool { return r == ',' || r == ' ' })
+	return slices.Contains(names, name)
+}
+
+// TestWordsOfSoaksAreExplained: "tare explain" knows every field of a soak, of what a target used and of counted
+// answers, and every column of the tables and the file of windows.
+func TestWordsOfSoaksAreExplained(t *testing.T) {
+	words := []string{"leak", "mismatch", "windows.csv", "KB/s", "summary report", "not comparable", "disagrees"}
+	for _, v := range []any{
+		Soak{},
+		Total{},
+		Outage{},
+		Moment{},
+		MomentOperation{},
+		Drift{},
+		AnswerCheck{},
+		Heap{},
+		Target{},
+		RSS{},
+		GC{},
+		Throttled{},
+		Lateness{},
+		Little{},
+	} {
+		for f := range reflect.TypeOf(v).Fields() {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+				words = append(words, name)
+			}
+		}
+	}
+	words = append(words, windowColumns...)
+	for _, x := range []table{xacmlSoak().summary(), xacmlSoak().checks(false), xacmlSoak().collections()} {
+		for _, h := range x {
+			words = append(words, h.head)
+		}
+	}
+	for _, w := range words {
+		if _, near, ok := glossary.Core().Lookup(w); !ok {
+			t.Errorf("no entry for %q (near: %q)", w, near)
+		}
+	}
+	if len(words) < 100 {
+		t.Errorf("only %d words were looked up", len(words))
 	}
 }

@@ -1,9 +1,0 @@
-package report
-
-import (
-	"testing"
-
-	"tare/rigs/hosttest"
-)
-
-func TestMain(m *testing.M) { hosttest.Main(m) }
