@@ -225,7 +225,7 @@ func TestMeansCover(t *testing.T) {
 			}
 			return 1e-3
 		}
-		rep := analyzedRecord(t, x.record())
+		rep := reportOf(t, x.record())
 		for k, want := range []float64{truth, truth/1e-3 - 1} {
 			if *rep.Budgets[k].Hi < want {
 				below[rep.Budgets[k].Text]++
@@ -315,7 +315,7 @@ func TestRelativeBudgetsKnowTheBaselineToAnInterval(t *testing.T) {
 				return call-100 < bad[block] // after the warm-up
 			},
 		}
-		b := analyzed(t, x.write(t, t.TempDir())).Budgets[0]
+		b := reportOf(t, opened(t, x.write(t, t.TempDir()))).Budgets[0]
 		if b.Verdict != c.want || !strings.Contains(b.Reason, c.reason) {
 			t.Errorf("%s: %s (%s) [%v, %v], want %s (%q)", b.Text, b.Verdict, b.Reason, show(b.Lo), show(b.Hi), c.want,
 				c.reason)

@@ -30,7 +30,7 @@ func grown(t *testing.T, x experiment) (*report.Report, int) {
 	t.Helper()
 	r := x.record()
 	for _, look := range r.Plan.Looks {
-		rep := analyzedRecord(t, until(r, look))
+		rep := reportOf(t, until(r, look))
 		if stop, _ := Decide(rep); stop || look == r.Plan.Looks[len(r.Plan.Looks)-1] {
 			return rep, look
 		}

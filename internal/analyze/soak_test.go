@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -355,14 +356,14 @@ func TestAnswerChecks(t *testing.T) {
 			}
 		}
 	}
-	rep := soaked(t, endurance{answers: counts(0, 0)})
-	if len(rep.Answers) != 2 || !rep.Answers[0].Agrees || !rep.Answers[1].Agrees || rep.Answers[1].Client != 33000 ||
+	rep := soaked(t, endurance{measured: 120, answers: counts(0, 0)})
+	if len(rep.Answers) != 2 || !rep.Answers[0].Agrees || !rep.Answers[1].Agrees || rep.Answers[1].Client != 9000 ||
 		len(rep.Warnings) > 0 {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
-	rep = soaked(t, endurance{answers: counts(500, 3), budget: []string{"error <= 0.1%", "error <= 5%"}})
+	rep = soaked(t, endurance{measured: 120, answers: counts(500, 3), budget: []string{"error <= 0.1%", "error <= 5%"}})
 	verdicts(t, rep, map[string]report.Verdict{"error <= 0.1%": report.Inconclusive, "error <= 5%": report.Inconclusive})
-	if b := rep.Budgets[1]; b.Hi == nil || *b.Hi < 500./60000 || b.Reason != runInvalid {
+	if b := rep.Budgets[1]; b.Hi == nil || *b.Hi < 500./12000 || b.Reason != runInvalid {
 		t.Errorf("a budget of a run whose counts contradict each other: %+v", b)
 	}
 	if s := all(t, rep); s.Disputed != 500 ||
@@ -373,20 +374,20 @@ func TestAnswerChecks(t *testing.T) {
 		rep.Answers[1].Client != 0 {
 		t.Errorf("%+v", rep.Answers)
 	}
-	if !warned(rep, `the target counted 500 answers "not-applicable", and its callers got 0 (and 3 calls got none)`) || !warned(rep, `counted 32500 answers "permit", and its callers got 33000`) {
+	if !warned(rep, `the target counted 500 answers "not-applicable", and its callers got 0 (and 3 calls got none)`) || !warned(rep, `counted 8500 answers "permit", and its callers got 9000`) {
 		t.Errorf("warnings %q", rep.Warnings)
 	}
-	rep = soaked(t, endurance{answers: counts(3, 3)})
+	rep = soaked(t, endurance{measured: 120, answers: counts(3, 3)})
 	if !rep.Answers[0].Agrees || !rep.Answers[1].Agrees || !rep.Answers[2].Agrees || len(rep.Warnings) > 0 {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
-	rep = soaked(t, endurance{answers: counts(0, 0), restarts: []float64{301}})
+	rep = soaked(t, endurance{measured: 120, answers: counts(0, 0), restarts: []float64{101}})
 	if rep.Answers[0].Agrees || rep.Answers[0].Reason == "" || !warned(rep, "cannot be compared with") {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
-	rep = soaked(
-		t, endurance{answers: func(map[string]uint64) record.Answers { return record.Answers{Error: "status 401"} }},
-	)
+	rep = soaked(t, endurance{measured: 60, answers: func(map[string]uint64) record.Answers {
+		return record.Answers{Error: "status 401"}
+	}})
 	if len(rep.Answers) != 0 || !warned(rep, "could not be read: status 401") {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
@@ -499,7 +500,7 @@ func TestBadGenerator(t *testing.T) {
 		{"late, times asked", endurance{lateness: 0.004, budget: []string{"response.p99 <= 50ms"}}, report.Invalid},
 		{
 			"late, costs asked",
-			endurance{lateness: 0.004, budget: []string{"cpu <= 3ms", "rss drift <= 20MiB/h"}},
+			endurance{measured: 600, lateness: 0.004, budget: []string{"cpu <= 3ms", "rss drift <= 20MiB/h"}},
 			report.Pass,
 		},
 		{"late within what is allowed", endurance{lateness: 0.0009, budget: []string{"response.p99 <= 50ms"}}, report.Pass},
@@ -517,11 +518,12 @@ func TestBadGenerator(t *testing.T) {
 		},
 		{
 			"unsent, since no connection can be made",
-			endurance{outage: [2]float64{100, 130}, refused: true, open: true, budget: []string{"cpu <= 3ms"}},
+			endurance{outage: [2]float64{80, 84}, refused: true, open: true, budget: []string{"cpu <= 3ms"}},
 			report.Pass,
 		},
 		{"not in force", endurance{unverified: true, budget: []string{"cpu <= 3ms"}}, report.Invalid},
 	} {
+		c.x.measured = cmp.Or(c.x.measured, 60)
 		rep := soaked(t, c.x)
 		if rep.Verdict != c.verdict {
 			t.Errorf("%s: %s (%s), want %s", c.name, rep.Verdict, rep.Reason, c.verdict)
@@ -680,7 +682,7 @@ func TestNoIntervalSaysWhy(t *testing.T) {
 // TestInvalidPassesNothing: no budget of an invalid run is passed, or broken.
 func TestInvalidPassesNothing(t *testing.T) {
 	t.Parallel()
-	rep := soaked(t, endurance{open: true, unsent: 0.05, budget: []string{
+	rep := soaked(t, endurance{measured: 60, open: true, unsent: 0.05, budget: []string{
 		"cpu <= 3ms", "rss <= 1GiB", "goodput >= 1000/s",
 	}})
 	if rep.Verdict != report.Invalid {

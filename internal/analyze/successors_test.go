@@ -84,7 +84,7 @@ func TestLostBlocksAreCounted(t *testing.T) {
 		{15, []int{0, 3, 7}, 10, 10, 3, 0},
 		{10, []int{0, 1, 2, 3}, 10, 10, 4, 0}, // more than the spare blocks make up for
 	} {
-		rep := analyzed(t, successors(c.blocks, c.late...).write(t, t.TempDir()))
+		rep := reportOf(t, opened(t, successors(c.blocks, c.late...).write(t, t.TempDir())))
 		if lost, more := LostBlocks(rep, c.look, c.most); lost != c.lost || more != c.more {
 			t.Errorf("%+v: %d lost, %d more", c, lost, more)
 		}
