@@ -2,15 +2,22 @@ package analyze
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/budget"
 	"tare/internal/design"
+	"tare/internal/metric"
+	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/stat"
+	"tare/rigs/hosttest"
 )
 
 // analyzedRecord analyzes a record in memory, and makes sure that its report can be written.
@@ -405,5 +412,370 @@ func TestManyGates(t *testing.T) {
 		if got := strings.Contains(strings.Join(rep.Notes, "\n"), "metrics gate for a treatment"); got != c.want {
 			t.Errorf("%d operations: notes %q", len(c.operations), rep.Notes)
 		}
+	}
+}
+
+// TestSameInEveryBlock: a count that neither arm ever has is equivalent; one that differs in a single block is not,
+// though its interval is [0, 0], and few blocks are too few either way.
+func TestSameInEveryBlock(t *testing.T) {
+	t.Parallel()
+	allocations := metric.Metric{Name: "allocations", Unit: metric.Count, Better: metric.Lower}
+	for name, c := range map[string]struct {
+		blocks int
+		last   float64
+		want   report.EffectVerdict
+	}{
+		"none":             {20, 0, report.Equivalent},
+		"one in one block": {20, 1, report.EffectInconclusive},
+		"few blocks":       {4, 0, report.NotJudged},
+	} {
+		base, treated := make([]float64, c.blocks), make([]float64, c.blocks)
+		treated[c.blocks-1] = c.last
+		x, err := estimator{metric: allocations, blocks: c.blocks}.ofBlocks(base, treated, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.setMargin(base, 0.02)
+		if err := x.estimate(stat.LookAlpha); err != nil {
+			t.Fatal(err)
+		}
+		x.fill(stat.LookAlpha)
+		e := x.effect
+		if e.Lo != 0 || e.Hi != 0 || e.Verdict != c.want {
+			t.Errorf("%s: %s of [%v, %v] (%s), want %s", name, e.Verdict, e.Lo, e.Hi, e.Reason, c.want)
+		}
+		if same := e.Reason == "the same in every block"; same != (c.want == report.Equivalent) {
+			t.Errorf("%s: the reason is %q", name, e.Reason)
+		}
+	}
+}
+
+// TestLossHint: a comparison that loses its times says so while it is measured, why, and what would help.
+func TestLossHint(t *testing.T) {
+	t.Parallel()
+	rep := &report.Report{
+		Design: &report.Design{Blocks: 10, Late: 2}, Generator: &report.Generator{Reason: "late in 2 blocks"},
+		Warnings: []string{"the hypervisor took 9 % of this host's CPU time meanwhile", "something else"},
+	}
+	if text := LossHint(rep); text != "" {
+		t.Errorf("a fifth of the blocks is lost: %q", text)
+	}
+	rep.Design.Late, rep.Generator.Reason = 8, "the generator sent late in 8 of 10 blocks"
+	text := LossHint(rep)
+	for _, want := range []string{
+		"8 of 10 blocks so far are without times", "sent late in 8 of 10 blocks", "the hypervisor took 9 %", "CAP_SYS_NICE",
+		"a budget on cpu",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q lacks %q", text, want)
+		}
+	}
+	if text := LossHint(&report.Report{}); text != "" {
+		t.Errorf("not a comparison: %q", text)
+	}
+}
+
+// TestFailedRunIsNotInconclusive: a run that failed before it measured anything says that, and why.
+func TestFailedRunIsNotInconclusive(t *testing.T) {
+	t.Parallel()
+	f := flaws{open: []string{"no capacity was measured"}, failure: "the run failed: nothing listens at 127.0.0.1:1"}
+	for _, c := range []struct {
+		name    string
+		status  report.Status
+		f       flaws
+		budgets []report.Budget
+		want    report.Verdict
+		exit    int
+	}{
+		{"nothing listens", report.Errored, f, nil, report.NotMeasured, ExitError},
+		{
+			"with a budget", report.Errored, f, []report.Budget{{Verdict: report.NotMeasured}}, report.NotMeasured, ExitError,
+		},
+		{"it failed after it had measured", report.Errored, flaws{measured: true}, nil, report.None, ExitError},
+		{"it found nothing", report.Complete, f, nil, report.Inconclusive, ExitInconclusive},
+		{"not in force", report.Errored, flaws{invalid: []string{"x"}, failure: f.failure}, nil, report.Invalid, ExitInvalid},
+	} {
+		rep := &report.Report{Status: c.status, Budgets: c.budgets}
+		rep.Verdict, rep.Reason = verdict(rep, c.f)
+		if rep.Verdict != c.want || ExitCode(rep) != c.exit {
+			t.Errorf("%s: %s (%s), exit %d; want %s and %d", c.name, rep.Verdict, rep.Reason, ExitCode(rep), c.want, c.exit)
+		}
+		if c.want == report.NotMeasured && rep.Reason != f.failure {
+			t.Errorf("%s: the reason is %q", c.name, rep.Reason)
+		}
+	}
+}
+
+// TestOnlyWholeBlocksCountAsRenewed: where one treatment kept its processes, the block compares with old ones.
+func TestOnlyWholeBlocksCountAsRenewed(t *testing.T) {
+	t.Parallel()
+	trial := func(renewed bool) *record.Trial {
+		return &record.Trial{TrialBegin: record.TrialBegin{Renewed: renewed}}
+	}
+	for _, c := range []struct{ a, b, want bool }{
+		{true, true, true}, {true, false, false}, {false, true, false}, {false, false, false},
+	} {
+		if got := renewed(map[string]*record.Trial{"a": trial(c.a), "b": trial(c.b)}); got != c.want {
+			t.Errorf("%v and %v: %v, want %v", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+// successors is a comparison of six treatments of which each makes two operations several times as slow, with few calls
+// a block, so that no time gates, and a generator that is late in some blocks.
+func successors(blocks int, late ...int) experiment {
+	x := experiment{
+		blocks: blocks, calls: 120, seed: 5, arm: 0.05, margin: 0.05, operations: []string{"create-pod", "pod-startup"},
+		treatments: []design.Treatment{
+			{ID: "mechanism=none", Baseline: true, Levels: map[string]string{"mechanism": "none"}},
+		},
+		spoil: func(treatment string, block int) bool {
+			return treatment == "mechanism=m2" && slices.Contains(late, block)
+		},
+	}
+	times := map[string]float64{}
+	for i := range 6 {
+		level := fmt.Sprintf("m%d", i)
+		x.treatments = append(x.treatments, design.Treatment{
+			ID: "mechanism=" + level, Levels: map[string]string{"mechanism": level},
+		})
+		times["mechanism="+level] = 4 + float64(i)/2 // +300 … +650 %
+	}
+	x.cost = func(treatment, _ string, _ int) float64 { return 200e-6 * max(1, times[treatment]) }
+	return x
+}
+
+// TestEffectsOfFewBlocksAreDecided: what is several times as slow in each of 8 blocks is decided, though nobody asked
+// for it.
+func TestEffectsOfFewBlocksAreDecided(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]experiment{
+		"8 of 10 have times": successors(10, 3, 7), "3 of 15 were replaced": successors(15, 0, 3, 7),
+	} {
+		rep := analyzed(t, x.write(t, t.TempDir()))
+		if rep.Verdict == report.Invalid || len(rep.Design.Undecidable) > 0 {
+			t.Fatalf("%s: %s: %s, %q", name, rep.Verdict, rep.Reason, rep.Design.Undecidable)
+		}
+		n, level := 0, 0.0
+		for i := range rep.Effects {
+			e := &rep.Effects[i]
+			if e.Gating || e.Metric != "response" || e.Quantile != "p50" {
+				continue
+			}
+			n++
+			if e.Verdict != report.Regressed || e.Lo < 2 || e.Hi > 9 || e.Blocks != x.blocks-rep.Design.Late {
+				t.Errorf("%s: %s of %s is %s [%v, %v] in %d blocks", name, nameOf(e), e.Treatment, e.Verdict, e.Lo, e.Hi, e.Blocks)
+			}
+			if level = e.Level; !strings.Contains(e.Change(), "(×") {
+				t.Errorf("%s: no factor in %s", name, e.Change())
+			}
+		}
+		if n < 6 || level < 0.987 || level >= 1 {
+			t.Errorf("%s: %d effects at a level of %v", name, n, level)
+		}
+	}
+}
+
+// TestLostBlocksAreCounted: how many blocks are to be measured in place of those without times.
+func TestLostBlocksAreCounted(t *testing.T) {
+	t.Parallel()
+	hosttest.SkipIfShort(t)
+	for _, c := range []struct {
+		blocks     int
+		late       []int
+		look, most int
+		lost, more int
+	}{
+		{10, nil, 10, 10, 0, 0},
+		{10, []int{3, 7}, 10, 10, 2, 2},
+		{12, []int{3, 7}, 10, 10, 2, 0},
+		{10, []int{0, 3, 7}, 10, 20, 3, 3},
+		{10, []int{0, 3, 7}, 10, 10, 3, 5}, // 3 of 13 would be more than a fifth
+		{15, []int{0, 3, 7}, 10, 10, 3, 0},
+		{10, []int{0, 1, 2, 3}, 10, 10, 4, 0}, // more than the spare blocks make up for
+	} {
+		rep := reportOf(t, opened(t, successors(c.blocks, c.late...).write(t, t.TempDir())))
+		if lost, more := LostBlocks(rep, c.look, c.most); lost != c.lost || more != c.more {
+			t.Errorf("%+v: %d lost, %d more", c, lost, more)
+		}
+	}
+	if lost, more := LostBlocks(&report.Report{}, 10, 10); lost != 0 || more != 0 {
+		t.Error("blocks of a report without any are lost")
+	}
+}
+
+// TestBusySearch: a capacity that was found on a host with other work to do says so; the target's own work is no
+// other's, whether tare has started it or not.
+func TestBusySearch(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                           string
+		busy, own, target, gen, stolen float64 // CPU-seconds, of 200
+		want                           string
+	}{
+		{"idle but for a target of ours", 100, 98, 60, 38, 0, ""},
+		{"idle but for a target that is not ours", 100, 39, 60, 38, 0, ""},
+		{
+			"others beside a target that is not ours", 160, 39, 60, 38, 0,
+			"other work used 31 % of this host's CPU time during the search",
+		},
+		{"others beside a target of ours", 160, 98, 60, 38, 0, "other work used 31 %"},
+		{"stolen", 100, 98, 60, 38, 10, "the hypervisor took 5 % of this host's CPU time during the search"},
+	} {
+		sample := func(subject, name string, v float64) metric.Sample {
+			return metric.Sample{Subject: subject, Metric: name, Value: v}
+		}
+		a := &analysis{rep: &report.Report{}, rec: &record.Record{
+			Host: []record.Surroundings{{Samples: []metric.Sample{
+				sample(probe.HostSubject, probe.HostAll.Name, 200), sample(probe.HostSubject, probe.HostCPU.Name, c.busy),
+				sample(probe.HostSubject, probe.Steal.Name, c.stolen), sample("tare", probe.CPU.Name, c.own),
+			}}},
+			Trials: []*record.Trial{{
+				Generator: []record.Generator{{CPUSeconds: c.gen}},
+				Samples: []record.Samples{
+					{When: record.Before, Samples: []metric.Sample{sample("pdp", probe.CPU.Name, 7)}},
+					{When: record.After, Samples: []metric.Sample{sample("pdp", probe.CPU.Name, 7+c.target)}},
+				},
+			}},
+		}}
+		a.busySearch()
+		if got := strings.Join(a.rep.Warnings, "; "); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	silent := &analysis{rep: &report.Report{}, rec: &record.Record{Host: []record.Surroundings{{}}}}
+	if silent.busySearch(); len(silent.rep.Warnings) > 0 {
+		t.Errorf("a host that says nothing: %q", silent.rep.Warnings)
+	}
+}
+
+// TestTheServerIsNoOtherWork: what the target of a comparison used is not other work; where it is hidden, that is said.
+func TestTheServerIsNoOtherWork(t *testing.T) {
+	t.Parallel()
+	sample := func(subject, name string, v float64) metric.Sample {
+		return metric.Sample{Subject: subject, Metric: name, Value: v}
+	}
+	for _, c := range []struct {
+		name         string
+		target       float64 // CPU-seconds; NaN: hidden
+		local        bool
+		busy         float64
+		want, absent string
+	}{
+		{name: "its own", target: 60, local: true, busy: 100, absent: "used"},
+		{name: "beside others", target: 60, local: true, busy: 160, want: "other work used 31 %"},
+		{
+			name: "hidden", target: math.NaN(), local: true, busy: 100,
+			want: "other processes, the server under test among them, used 30 %",
+		},
+		{name: "elsewhere", target: math.NaN(), busy: 100, want: "other work used 30 %"},
+	} {
+		trial := &record.Trial{
+			TrialBegin: record.TrialBegin{Trial: design.Trial{Treatment: "a", Block: 3}},
+			Generator:  []record.Generator{{CPUSeconds: 38, Placement: &record.Placement{Local: c.local}}},
+		}
+		if !math.IsNaN(c.target) {
+			trial.Samples = []record.Samples{
+				{When: record.Before, Samples: []metric.Sample{sample("pdp", probe.CPU.Name, 7)}},
+				{When: record.After, Samples: []metric.Sample{sample("pdp", probe.CPU.Name, 7+c.target)}},
+			}
+		}
+		a := &analysis{rep: &report.Report{}, rec: &record.Record{
+			Host: []record.Surroundings{{Block: 3, Samples: []metric.Sample{
+				sample(probe.HostSubject, probe.HostAll.Name, 200), sample(probe.HostSubject, probe.HostCPU.Name, c.busy),
+				sample(probe.HostSubject, probe.Steal.Name, 0), sample("tare", probe.CPU.Name, 39),
+			}}},
+			Trials: []*record.Trial{trial},
+		}}
+		for what, do := range map[string]func(){"comparison": a.surroundings, "search": a.busySearch} {
+			a.rep.Warnings = nil
+			do()
+			got := strings.Join(a.rep.Warnings, "; ")
+			if !strings.Contains(got, c.want) || c.absent != "" && strings.Contains(got, c.absent) {
+				t.Errorf("%s, %s: %q, want %q", c.name, what, got, c.want)
+			}
+		}
+	}
+}
+
+// TestRulingsAreComparedWithTheBaselines: only what both were asked about counts, of the last preparation of each.
+func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
+	t.Parallel()
+	a := &analysis{rec: &record.Record{}, rep: &report.Report{
+		Status: report.Complete, Verdict: report.None,
+		Treatments: []report.Treatment{
+			{ID: "main", Baseline: true}, {ID: "pr"}, {ID: "same"}, {ID: "unasked"}, {ID: "aa", Control: design.AA},
+		},
+	}}
+	asked := func(treatment string, refused, permitted []string, undecided ...string) {
+		a.rec.Prepared = append(a.rec.Prepared, record.Prepare{
+			Treatment: treatment, Refused: refused, Permitted: permitted, Undecided: undecided,
+		})
+	}
+	asked("main", []string{"a", "b", "c", "lost"}, []string{"d", "e", "varies too"}, "varies", "both")
+	asked("pr", nil, []string{"a", "b", "c", "d"})
+	asked("pr", []string{"c", "d"}, []string{"a", "e", "only here", "varies"}, "b", "both", "varies too")
+	asked("same", []string{"a", "b", "c", "lost", "varies", "both"}, []string{"d", "e"})
+	asked("aa", nil, []string{"a"})
+	a.rec.Prepared = append(a.rec.Prepared, record.Prepare{Treatment: "pr"}) // a resumed run that was cut short
+	changed := func(i int, changes map[string][]string) { a.rec.Prepared[i].Changed = changes }
+	changed(0, map[string][]string{"d": {"x = 1", "y = 1"}, "e": {"x = 1", "y = 1"}})
+	changed(2, map[string][]string{"a": {"x = 1"}, "e": {"x = 2", "y = 1"}, "only here": {"x = 1"}})
+	a.rec.Prepared[2].Unasked = []string{"namespaces differ"}
+	changed(3, map[string][]string{"d": {"x = 1", "y = 1", "z = 1"}})
+	a.rulings()
+	for i, want := range []report.Treatment{
+		{ID: "main", Baseline: true},
+		{
+			ID: "pr", Permits: []string{"a"}, Refuses: []string{"d"},
+			Alters: []report.Alteration{{Request: "e", Here: []string{"x = 2"}, Baseline: []string{"x = 1"}}},
+			Unshown: []string{"1 request comes back without a value that the baseline gives, and no answer shows what that " +
+				"permits: e", "no answer shows whether 4 requests are permitted that the baseline refuses, or may refuse: " +
+				"b, lost, varies, both", "namespaces differ"},
+		},
+		{ID: "same", Alters: []report.Alteration{{Request: "d", Here: []string{"z = 1"}, Baseline: []string{}}}},
+		{ID: "unasked"},
+		{ID: "aa", Control: design.AA},
+	} {
+		if d := cmp.Diff(want, a.rep.Treatments[i]); d != "" {
+			t.Errorf("%s (-want +got):\n%s", want.ID, d)
+		}
+	}
+	a.rep.Budgets = []report.Budget{{Verdict: report.Pass}}
+	var why string
+	a.rep.Verdict, why = verdict(a.rep, flaws{})
+	if a.rep.Verdict != report.Fail || ExitCode(a.rep) != ExitPermits ||
+		!strings.Contains(why, "under pr, 1 request is permitted that the baseline refuses: a") {
+		t.Errorf("%s (%s), exit %d", a.rep.Verdict, why, ExitCode(a.rep))
+	}
+	a.rep.Treatments[1].Permits = nil
+	a.rep.Verdict, why = verdict(a.rep, flaws{open: []string{"and more"}})
+	if a.rep.Verdict != report.Inconclusive || ExitCode(a.rep) != ExitInconclusive ||
+		!strings.Contains(why, "b, lost, varies, both; namespaces differ; and more") {
+		t.Errorf("%s (%s), exit %d", a.rep.Verdict, why, ExitCode(a.rep))
+	}
+	a.rep.Treatments, a.rec.Prepared = []report.Treatment{{ID: "alone"}}, []record.Prepare{
+		{Treatment: "alone", Unasked: []string{"1 policy not tried"}},
+	}
+	a.rulings()
+	a.rep.Verdict, why = verdict(a.rep, flaws{})
+	if a.rep.Verdict != report.Inconclusive || why != "under alone, 1 policy not tried" {
+		t.Errorf("without a baseline: %s (%s)", a.rep.Verdict, why)
+	}
+	a.rep.Guard = []report.Guard{{Treatment: "alone", RatesGiven: true, Trespasses: report.Trespasses{
+		Refused: 5000, Share: &report.Share{Hi: 0.001},
+	}}}
+	b, err := budget.Parse("permitted <= 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.rec.Header.Question = design.Guard
+	f := a.guardFinding(&b, "alone")
+	if f.verdict != report.Inconclusive || !strings.Contains(f.how, "1 policy not tried") {
+		t.Errorf("a pass about policies that were not tried: %+v", f)
+	}
+	a.rep.Status = report.Interrupted
+	if got := ExitCode(a.rep); got != ExitInterrupted {
+		t.Errorf("interrupted: exit %d", got)
 	}
 }

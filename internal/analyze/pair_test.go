@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,9 +13,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/internal/budget"
+	"tare/internal/clock"
 	"tare/internal/design"
+	"tare/internal/importer"
+	"tare/internal/metric"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/rigs/hosttest"
 )
 
 // another makes a record of a second run: started later, with its own seed.
@@ -397,6 +404,229 @@ func TestMatchArms(t *testing.T) {
 		}
 		if err != nil || !cmp.Equal(c.want, got) || !cmp.Equal(c.alone, alone) {
 			t.Errorf("%s: %v, alone %q, %v; want %v, %q", c.name, got, alone, err, c.want, c.alone)
+		}
+	}
+}
+
+// correlated writes what a load generator says of a stream whose times are correlated, as those of queues are: the
+// logarithm follows an autoregressive process with coefficient 0.9.
+func correlated(median float64, rng *rand.Rand) string {
+	var b strings.Builder
+	x := rng.NormFloat64() * .3
+	at := epoch
+	for range 2000 {
+		x = .9*x + math.Sqrt(1-.9*.9)*.3*rng.NormFloat64()
+		at = at.Add(10 * time.Millisecond)
+		fmt.Fprintf(
+			&b, "{\"code\":200,\"timestamp\":%q,\"latency\":%d}\n", at.Format(time.RFC3339Nano), int64(median*1e9*math.Exp(x)),
+		)
+	}
+	return b.String()
+}
+
+// imported reads a tool's file and opens the record that becomes of it.
+func imported(t *testing.T, name, src string) Run {
+	t.Helper()
+	d, err := importer.Read(strings.NewReader(src), name, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := d.Write(
+		t.TempDir(), record.Header{Experiment: record.Experiment{Name: name, SHA256: name}}, clock.System{},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Run{Name: name, Record: rec}
+}
+
+func serviceEffect(t *testing.T, a, b Run) report.Effect {
+	t.Helper()
+	arms, _, err := MatchArms(a, b, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := CompareRuns(a, b, arms, CompareOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range rep.Effects {
+		if e.Metric == "service" {
+			return e
+		}
+	}
+	t.Fatalf("no effect on service among %+v: %q", rep.Effects, rep.Notes)
+	return report.Effect{}
+}
+
+// TestImportedCalls: calls that follow one another are no independent values. With each call as a value of its own, 118
+// of 200 comparisons of equals found a difference on these streams, at a nominal 1.3 %.
+func TestImportedCalls(t *testing.T) {
+	t.Parallel()
+	hosttest.SkipIfShort(t)
+	rng := rand.New(rand.NewPCG(5, 6))
+	told := 0
+	const runs = 20
+	for i := range runs {
+		e := serviceEffect(
+			t, imported(t, fmt.Sprint("a", i), correlated(.01, rng)), imported(t, fmt.Sprint("b", i), correlated(.01, rng)),
+		)
+		if e.Measurable {
+			told++
+		}
+		if e.Verdict == report.Equivalent || e.Blocks != 20 {
+			t.Fatalf("%+v", e)
+		}
+	}
+	if told > 3 {
+		t.Errorf("%d of %d comparisons of equals found a difference", told, runs)
+	}
+	e := serviceEffect(t, imported(t, "a", correlated(.01, rng)), imported(t, "b", correlated(.013, rng)))
+	if e.Verdict != report.Regressed || e.Lo > .3 || e.Hi < .3 {
+		t.Errorf("a true +30 %%: %+v", e)
+	}
+	t.Logf("%d of %d comparisons of equals found a difference", told, runs)
+}
+
+// later returns another run: the same record as if it had been made an hour later.
+func later(r *record.Record) *record.Record {
+	x := *r
+	x.Header.Started = x.Header.Started.Add(time.Hour)
+	x.Header.Experiment.Seed++
+	return &x
+}
+
+func changeOf(t *testing.T, rep *report.Report, name string) report.Change {
+	t.Helper()
+	for _, c := range rep.Diff.Changes {
+		got := report.Measured(c.Operation, c.Metric, c.Quantile)
+		if c.Drift {
+			got += " drift"
+		}
+		if got == name {
+			return c
+		}
+	}
+	t.Fatalf("no change of %s among %+v", name, rep.Diff.Changes)
+	return report.Change{}
+}
+
+func openedSoak(t *testing.T, x endurance) *record.Record {
+	t.Helper()
+	return opened(t, x.write(t, t.TempDir()))
+}
+
+// TestCompareSoaks: of two soaks the figures are compared whose intervals are apart, and no others.
+func TestCompareSoaks(t *testing.T) {
+	t.Parallel()
+	hosttest.SkipIfShort(t)
+	a := openedSoak(t, endurance{seed: 1})
+	slower := endurance{seed: 2, response: func(float64) float64 { return .013 }, rss: func(at float64) float64 {
+		return 30*mib + 5*mib*at/60 + sawtooth(at)
+	}}
+	b := later(openedSoak(t, slower))
+	rep := compared(t, a, b, "", "", CompareOptions{})
+	c := changeOf(t, rep, "response.p50")
+	if c.Verdict != report.ShownHigher || c.Ratio == nil || math.Abs(*c.Ratio-.3) > .05 {
+		t.Errorf("a true +30 %%: %+v", c)
+	}
+	if c := changeOf(t, rep, "rss drift"); c.Verdict != report.ShownHigher || c.Ratio != nil {
+		t.Errorf("a leak of 5 MiB a minute: %+v", c)
+	}
+	if c := changeOf(t, rep, "error"); c.Verdict != report.NotShown || c.A.Hi == nil || *c.A.Hi == 0 {
+		t.Errorf("no call failed in either: %+v", c)
+	}
+	if c := changeOf(t, rep, "cpu"); c.Verdict != report.NotShown || c.Reason != "the intervals overlap" {
+		t.Errorf("equal CPU time: %+v", c)
+	}
+	if text := strings.Join(rep.Warnings, "\n"); !strings.Contains(text, "an interval is of its own run") {
+		t.Errorf("the kind of the claim is not said: %s", text)
+	}
+	if rep.Verdict != report.None {
+		t.Errorf("verdict %s: %s", rep.Verdict, rep.Reason)
+	}
+
+	want := map[string]report.Verdict{
+		"response.p50 <= +10%": report.Fail, "response.p50 <= +50%": report.Pass, "response.p50 <= 1s": report.Pass,
+		"response.p50 <= 11ms": report.Fail, "cpu <= +20%": report.Pass, "capacity >= 1/s": report.NotMeasured,
+	}
+	verdicts(t, compared(t, a, b, "", "", CompareOptions{Budget: sortedKeys(want)}), want)
+}
+
+// TestCompareInvalidSoak: a run that is invalid decides nothing, and that is said.
+func TestCompareInvalidSoak(t *testing.T) {
+	t.Parallel()
+	a := openedSoak(t, endurance{measured: 60, seed: 1, unverified: true})
+	b := later(openedSoak(t, endurance{measured: 60, seed: 2, response: func(float64) float64 { return .02 }}))
+	rep := compared(t, a, b, "", "", CompareOptions{Budget: []string{"response.p50 <= +10%"}})
+	if rep.Verdict != report.Invalid || !strings.Contains(rep.Reason, "before is invalid") {
+		t.Errorf("%s: %s", rep.Verdict, rep.Reason)
+	}
+	if c := changeOf(t, rep, "response.p50"); c.Verdict != report.NotCompared || c.B.Value == nil || c.Ratio != nil {
+		t.Errorf("%+v", c)
+	}
+	if b := rep.Budgets[0]; b.Verdict != report.Inconclusive || b.Reason != runInvalid || b.Estimate != nil {
+		t.Errorf("%+v", b)
+	}
+}
+
+// TestCompareSearches: two searches are compared by the intervals of their rates, and by how the targets broke.
+func TestCompareSearches(t *testing.T) {
+	t.Parallel()
+	open := func(name string) *record.Record { return opened(t, filepath.Join("testdata", "records", name)) }
+	rec := open("v1-quota")
+	rep := compared(t, rec, later(open("v1-quota")), "", "", CompareOptions{Budget: []string{"capacity >= -50%"}})
+	c := changeOf(t, rep, "capacity")
+	if c.Verdict != report.NotShown || c.A.Value == nil || c.Unit != metric.PerSecond {
+		t.Errorf("a search and itself: %+v", c)
+	}
+	if p := rep.Diff.Pairs[0]; p.FailureA == nil || p.LimitA == nil ||
+		p.FailureA.Statement() != p.FailureB.Statement() || p.LimitA.Statement() != p.LimitB.Statement() {
+		t.Errorf("%+v", p)
+	}
+	if rep.Budgets[0].Verdict != report.Pass {
+		t.Errorf("%+v", rep.Budgets[0])
+	}
+
+	limits := []string{"capacity >= -5%", "capacity >= 90/s"}
+	rep = compared(t, open("v1-capacity"), rec, "", "", CompareOptions{Budget: limits})
+	c = changeOf(t, rep, "capacity")
+	if c.Verdict != report.ShownLower || c.Ratio == nil || math.Abs(*c.Ratio+1./3) > .02 || *c.Hi >= 0 {
+		t.Errorf("150/s and 100/s: %+v", c)
+	}
+	if rep.Budgets[0].Verdict != report.Fail || rep.Budgets[1].Verdict != report.Pass || rep.Verdict != report.Fail {
+		t.Errorf("%+v", rep.Budgets)
+	}
+}
+
+// TestSeparation: intervals that are apart show a difference; bounds count on their side only.
+func TestSeparation(t *testing.T) {
+	t.Parallel()
+	inf := math.Inf(1)
+	of := func(v, lo, hi float64) finding { return finding{Interval: budget.Interval{Value: v, Lo: lo, Hi: hi}} }
+	for _, c := range []struct {
+		name string
+		a, b finding
+		want report.ChangeVerdict
+		why  string
+	}{
+		{"apart", of(163, 158, 175), of(148, 145, 151), report.ShownLower, ""},
+		{"overlapping", of(163, 158, 175), of(160, 150, 165), report.NotShown, "overlap"},
+		{"touching", of(163, 158, 175), of(180, 175, 190), report.NotShown, "overlap"},
+		{"a bound above", of(163, 158, 175), of(200, 200, inf), report.ShownHigher, ""},
+		{"a bound within", of(163, 158, 175), of(150, 150, inf), report.NotShown, "overlap"},
+		{"two bounds", of(100, 100, inf), of(200, 200, inf), report.NotShown, "both intervals are open"},
+		{"bounds on either side", of(100, 0, 100), of(200, 200, inf), report.ShownHigher, ""},
+		{"nothing known", of(math.NaN(), 0, inf), unmeasured("no search"), report.NotCompared, "no search"},
+		{"an open interval", of(1, math.Inf(-1), inf), of(2, 1.5, 3), report.NotCompared, "in A"},
+	} {
+		got, why := separation(c.a, c.b)
+		if got != c.want || !strings.Contains(why, c.why) {
+			t.Errorf("%s: %s (%s), want %s (%s)", c.name, got, why, c.want, c.why)
 		}
 	}
 }

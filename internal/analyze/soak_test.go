@@ -3,13 +3,20 @@ package analyze
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"tare/internal/budget"
+	"tare/internal/hist"
+	"tare/internal/load"
+	"tare/internal/metric"
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/signature"
+	"tare/internal/stat"
 	"tare/rigs/hosttest"
 )
 
@@ -769,4 +776,346 @@ func TestTooShortForATrend(t *testing.T) {
 		t.Errorf("rss over two minutes: %+v", d)
 	}
 	verdicts(t, rep, map[string]report.Verdict{drift: report.Inconclusive})
+}
+
+// TestOwnDelayIsBounded: what the generator's delay has added to a quantile is never more than is said, whether it fell
+// on fast or on slow calls, and although calls queue behind those that came late.
+func TestOwnDelayIsBounded(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		const n = 4000
+		share, stop := 0.2*rng.Float64(), 0.03*rng.Float64()
+		late, without, with := &hist.Histogram{}, make([]float64, n), &hist.Histogram{}
+		free := 0.0 // when the only place of the server is free again
+		delayed := 0.0
+		service := make([]float64, n)
+		for i := range service {
+			service[i] = 0.0004 * rng.ExpFloat64()
+		}
+		at := func(i int) float64 { return 0.001 * float64(i) }
+		for i := range n {
+			start := max(at(i), free)
+			free = start + service[i]
+			without[i] = free - at(i)
+		}
+		free = 0
+		for i := range n {
+			if rng.Float64() < share/20 {
+				delayed = max(delayed, at(i)+stop)
+			}
+			sent := max(at(i), delayed)
+			late.Record(int64((sent - at(i)) * 1e9))
+			free = max(sent, free) + service[i]
+			with.Record(int64((free - at(i)) * 1e9))
+		}
+		slices.Sort(without)
+		o := ownDelayOf(late, n, nil)
+		for _, q := range []float64{.5, .9, .99, .999} {
+			truth := without[int(math.Ceil(q*n))-1]
+			seen, own := with.Quantile(q)/1e9, o.atMost(with, q)
+			if seen-own > truth*1.01+1e-6 {
+				t.Errorf("seed %d, q %v: %v was measured, of which at most %v own, and without it it is %v", seed, q, seen,
+					own, truth)
+			}
+		}
+	}
+}
+
+// TestOwnDelayOfAnswers: answers that waited to be read are the generator's delay, too; a generator in time has none.
+func TestOwnDelayOfAnswers(t *testing.T) {
+	t.Parallel()
+	times, late := &hist.Histogram{}, &hist.Histogram{}
+	times.RecordN(5e6, 1000)
+	late.RecordN(0, 1000)
+	if own := ownDelayOf(late, 1000, nil).atMost(times, .99); own > 1e-9 {
+		t.Errorf("a generator in time: %v", own)
+	}
+	unread := &load.Delays{N: 1000, Mean: 1e-4, P99: 1e-3}
+	if own := ownDelayOf(late, 1000, unread).atMost(times, .99); math.Abs(own-1e-3) > 1e-5 {
+		t.Errorf("answers that waited up to 1 ms: %v", own)
+	}
+	if own := ownDelayOf(nil, 1000, unread).atMost(times, .99); math.Abs(own-1e-3) > 1e-5 {
+		t.Errorf("without lateness: %v", own)
+	}
+}
+
+// stalling is a minute of calls to a server that now and then stands still for a while, 100 in each second.
+func stalling(rng *rand.Rand, windows int, stalls float64) (*soak, *hist.Histogram) {
+	const calls = 100
+	t := &record.Trial{}
+	all := &hist.Histogram{}
+	left := 0.0 // of a stall, in seconds
+	for w := range windows {
+		h := &hist.Histogram{}
+		for range calls {
+			v := 0.002 * math.Exp(0.2*rng.NormFloat64())
+			if rng.Float64() < stalls/calls {
+				left = 0.05 * rng.ExpFloat64()
+			}
+			v += left
+			left = max(0, left-1.0/calls)
+			h.Record(int64(v * 1e9))
+		}
+		all.Merge(h)
+		t.Slices = append(t.Slices, record.Slice{
+			Start: time.Duration(w) * time.Second, End: time.Duration(w+1) * time.Second,
+			Operations: []record.SliceOperation{{
+				Operation: "get", Outcomes: []record.SliceOutcome{{Outcome: load.OK, Count: calls}},
+				Mean: h.Mean() / 1e9, P50: h.Quantile(.5) / 1e9, P90: h.Quantile(.9) / 1e9, Max: float64(h.Max()) / 1e9,
+			}},
+		})
+	}
+	s := newSoak(t)
+	s.hists = &timings{
+		all:  map[record.Measure]*hist.Histogram{record.Response: all},
+		good: all, lateness: &hist.Histogram{},
+	}
+	return s, all
+}
+
+// TestTailIntervals: intervals of p99 hold the true value as often as they say, although slow calls come in bunches,
+// and one slow window does not open them to infinity, nor those of p90, which is not above p99.
+func TestTailIntervals(t *testing.T) {
+	t.Parallel()
+	hosttest.SkipIfShort(t)
+	const repetitions = 200
+	rng := rand.New(rand.NewPCG(7, 7))
+	for _, x := range []struct{ stalls, q float64 }{{0.2, .99}, {1, .99}, {3, .99}, {1, .9}} {
+		stalls := x.stalls
+		_, long := stalling(rng, 20000, stalls)
+		truth := long.Quantile(x.q) / 1e9
+		held, open := 0, 0
+		for range repetitions {
+			s, h := stalling(rng, 60, stalls)
+			f, _ := s.quantileFinding(&budget.Budget{Metric: metric.Response.Name}, h, x.q)
+			if f.verdict != "" {
+				t.Fatalf("no interval: %s", f.how)
+			}
+			if f.Lo <= truth && truth <= f.Hi {
+				held++
+			}
+			if math.IsInf(f.Hi, 1) {
+				open++
+			}
+		}
+		t.Logf("%v stalls a window: p%v %.4f held in %d of %d, %d open", stalls, 100*x.q, truth, held, repetitions, open)
+		if held < repetitions*88/100 || open > repetitions/5 {
+			t.Errorf("%v stalls a window: p%v %.4f held in %d of %d intervals, %d of them open", stalls, 100*x.q, truth,
+				held, repetitions, open)
+		}
+	}
+}
+
+// failing is a soak of windows of a second with 200 calls each, of which bad says which ones fail.
+func failing(windows int, bad func(call int) bool) *soak {
+	const calls = 200
+	t := &record.Trial{}
+	for w := range windows {
+		var counts [2]uint64
+		for i := range calls {
+			if bad(w*calls + i) {
+				counts[1]++
+			} else {
+				counts[0]++
+			}
+		}
+		outcomes := []record.SliceOutcome{{Outcome: load.OK, Count: counts[0]}, {Outcome: load.Refused, Count: counts[1]}}
+		t.Slices = append(t.Slices, record.Slice{
+			Start: time.Duration(w) * time.Second, End: time.Duration(w+1) * time.Second,
+			Operations: []record.SliceOperation{{Operation: "get", Outcomes: outcomes}},
+		})
+	}
+	return newSoak(t)
+}
+
+// outages says which of n calls fall into outages that begin at any time, so many on average. Each lasts for so many
+// calls as is drawn, times calls.
+func outages(rng *rand.Rand, n int, mean, calls float64, long func() float64) func(call int) bool {
+	const before = 0.2 // of a run: outages that began then may last
+	down := make([]bool, n)
+	for at := rng.ExpFloat64() / mean; at < 1+before; at += rng.ExpFloat64() / mean {
+		from := (at - before) * float64(n)
+		end := from + calls*long()
+		for i := max(0, int(math.Ceil(from))); i < n && float64(i) < end; i++ {
+			down[i] = true
+		}
+	}
+	return func(call int) bool { return down[call] }
+}
+
+// TestErrorIntervals: where calls fail in few outages, the upper end of the share is below the truth no more often than
+// it says; somewhat more often where few outages, of very different lengths, tell nothing of the longest.
+func TestErrorIntervals(t *testing.T) {
+	t.Parallel()
+	hosttest.SkipIfShort(t)
+	const windows, repetitions, truth = 60, 400, 0.0102
+	for _, c := range []struct {
+		name  string
+		mean  float64
+		equal bool
+		most  int // of the repetitions
+	}{
+		{"3.4 equal outages", 3.4, true, 16},
+		{"5 equal outages", 5, true, 16},
+		{"10 equal outages", 10, true, 16},
+		{"6 outages of exponential length", 6, false, 40},
+		{"20 outages of exponential length", 20, false, 16},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(5, uint64(c.mean*10)))
+			length := -math.Log(1-truth) / c.mean * windows * 200
+			long := rng.ExpFloat64
+			if c.equal {
+				long = func() float64 { return 1 }
+			}
+			below, wide, above := 0, 0, 0
+			for range repetitions {
+				s := failing(windows, outages(rng, windows*200, c.mean, length, long))
+				f := s.errorFinding(&budget.Budget{Metric: metric.Error.Name, Op: budget.AtMost})
+				if f.Value > 0 && f.Hi < truth {
+					below++
+				}
+				if f.Hi > 8*truth {
+					wide++
+				}
+				g := s.meanFinding(&budget.Budget{Metric: metric.Goodput.Name, Op: budget.AtLeast})
+				if f.Value > 0 && g.Lo > 200*(1-truth) {
+					above++
+				}
+			}
+			if above > c.most {
+				t.Errorf("the lower end of the goodput is above the truth in %d of %d runs, want %d", above, repetitions, c.most)
+			}
+			t.Logf("the upper end is below the truth in %d of %d runs, and above 8 times it in %d", below, repetitions, wide)
+			if below > c.most || wide > repetitions/20 {
+				t.Errorf("the upper end is below the truth in %d of %d runs, want %d, and above 8 times it in %d", below,
+					repetitions, c.most, wide)
+			}
+		})
+	}
+}
+
+// TestErrorIntervalsAtARate: a server that fails for half a second, at any time. What a stretch of a search shows of so
+// few outages is not the truth, and its interval allows for that.
+func TestErrorIntervalsAtARate(t *testing.T) {
+	t.Parallel()
+	const rate, seconds, repetitions = 100, 30, 400
+	for _, mean := range []float64{0.3, 0.5, 1, 3} { // outages in a stretch
+		rng := rand.New(rand.NewPCG(9, uint64(mean*10)))
+		truth := 1 - math.Exp(-mean*0.5/seconds)
+		below, above := 0, 0
+		for range repetitions {
+			trace := made(tried{rate: rate, took: time.Millisecond, lasts: seconds * time.Second})
+			calls := trace.Calls.(load.Calls)
+			bad := outages(rng, len(calls), mean, rate/2, func() float64 { return 1 })
+			for i := range calls {
+				if bad(i) {
+					calls[i].Outcome = load.Refused
+				}
+			}
+			x := stretches(&trace)[0].of(&budget.Budget{Metric: metric.Error.Name})
+			if x.Value > 0 && x.Hi < truth {
+				below++
+			}
+			if x.Lo > truth {
+				above++
+			}
+		}
+		t.Logf("%v: the upper end is below the truth in %d, the lower end above it in %d of %d runs", mean, below, above,
+			repetitions)
+		if below > repetitions*4/100 || above > repetitions*4/100 {
+			t.Errorf("%v: the upper end is below the truth in %d, the lower end above it in %d of %d runs", mean, below, above,
+				repetitions)
+		}
+	}
+}
+
+// TestErrorIntervalsOverBlocks: blocks in which a tenth of the calls fail, and others in which none does.
+func TestErrorIntervalsOverBlocks(t *testing.T) {
+	t.Parallel()
+	const blocks, calls, repetitions = 20, 150, 1000
+	for _, mean := range []float64{1, 2, 4, 6} { // bad blocks in a run
+		rng := rand.New(rand.NewPCG(10, uint64(mean)))
+		below := 0
+		for range repetitions {
+			m := &measure{metric: metric.Error}
+			for range blocks {
+				v := 0.0
+				if rng.Float64() < mean/blocks {
+					v = 0.1
+				}
+				m.value, m.weight = append(m.value, v), append(m.weight, calls)
+			}
+			e, why := widened(m, blockMean(m.value, 1-stat.LookAlpha))
+			if why != "" {
+				t.Fatal(why)
+			}
+			if e.Value > 0 && e.Hi < 0.1*mean/blocks {
+				below++
+			}
+		}
+		t.Logf("%v: the upper end is below the truth in %d of %d runs", mean, below, repetitions)
+		if below > repetitions*13/1000 {
+			t.Errorf("%v: the upper end is below the truth in %d of %d runs", mean, below, repetitions)
+		}
+	}
+}
+
+// TestErrorsInFewStretches: the upper end is that of so many events, unless failures are in most of the windows. Where
+// no call failed, outages may have been missed.
+func TestErrorsInFewStretches(t *testing.T) {
+	t.Parallel()
+	const n = 60 * 200
+	each := func(windows ...int) func(int) bool {
+		return func(call int) bool {
+			for _, w := range windows {
+				if call/200 == w && call%200 < 40 {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	for name, c := range map[string]struct {
+		bad     func(int) bool
+		share   float64
+		times   float64 // the upper end, of the share
+		says    string
+		exactly bool
+	}{
+		"one stretch":                {each(30), 40. / n, 5.5716, "came in 1 stretch", true},
+		"two stretches":              {each(10, 40), 80. / n, 3.6123, "came in 2 stretches", true},
+		"a long one and a short one": {each(10, 11, 12, 13, 14, 15, 40), 280. / n, 4.5, "came in 2 stretches", false},
+		"in every window":            {func(i int) bool { return i%100 == 0 }, .01, 1.3, "60 windows", false},
+		"none":                       {each(), 0, 0, "outages that are rarer than a few in such a run", false},
+	} {
+		f := failing(60, c.bad).errorFinding(&budget.Budget{Metric: metric.Error.Name, Op: budget.AtMost})
+		if math.Abs(f.Value-c.share) > 1e-9 || !strings.Contains(f.how, c.says) {
+			t.Errorf("%s: %v (%s), want %v (%q)", name, f.Value, f.how, c.share, c.says)
+		}
+		times := f.Hi / f.Value
+		if c.exactly && math.Abs(times-c.times) > 1e-3 || !c.exactly && c.share > 0 && math.Abs(times-c.times) > 0.5 {
+			t.Errorf("%s: the upper end is %.3f of the share, want %v", name, times, c.times)
+		}
+	}
+}
+
+// TestEventLimits compares with the exact limits of a Poisson mean.
+func TestEventLimits(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int][2]float64{
+		1: {0.0253, 5.5716}, 2: {0.2422, 7.2247}, 3: {0.6187, 8.7673}, 10: {4.7954, 18.3904}, 100: {81.3640, 121.6274},
+	} {
+		if lo, hi := fewest(n)*float64(n), most(n)*float64(n); math.Abs(lo-want[0]) > 1e-3 || math.Abs(hi-want[1]) > 1e-3 {
+			t.Errorf("%d: %v to %v, want %v", n, lo, hi, want)
+		}
+	}
+	if lo, hi := fewest(101), most(101); lo > 0.814 || lo < 0.5 || hi < 1.216 || hi > 1.5 {
+		t.Errorf("101: %v to %v", lo, hi)
+	}
+	if lo, hi := fewest(0), most(0); lo != 0 || !math.IsInf(hi, 1) {
+		t.Errorf("0: %v to %v", lo, hi)
+	}
 }

@@ -3,7 +3,9 @@ package signature
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -402,4 +404,224 @@ func callsFrom(raw []byte) load.Calls {
 		calls = append(calls, c)
 	}
 	return calls
+}
+
+// unequal is how long call i takes: very unequally long, and always the same for one i.
+func unequal(i int) time.Duration { return 20*ms + time.Duration(i*7919%13)*60*ms }
+
+// difficult are servers that a simpler look takes for others.
+func difficult() map[string]struct {
+	want Class
+	e    Evidence
+} {
+	away := func(out load.Outcome, errno syscall.Errno, sent bool) Evidence {
+		return scene(130, 100, func(_ int, at time.Duration) load.Call {
+			if begin := at - time.Second; begin < 5*time.Second {
+				return load.Call{Conn: 1, Done: at + 5*ms}
+			}
+			c := load.Call{Done: at + ms, Outcome: out, Errno: uint16(errno)}
+			if sent {
+				c.Sent = at
+			}
+			return c
+		})
+	}
+	aged := scene(130, 100, func(i int, at time.Duration) load.Call { // the newest first
+		switch {
+		case i%4 == 0:
+			return load.Call{Conn: 1, Done: at + 300*ms, Outcome: load.Refused}
+		case i%40 == 1: // hardly in time
+			return load.Call{Conn: 1, Done: at + 295*ms}
+		}
+		return load.Call{Conn: 1, Done: at + 6*ms}
+	})
+	late := scene(130, 100, func(_ int, at time.Duration) load.Call { // in order, but for one in nine calls
+		return load.Call{Conn: 1, Done: fifo(at)}
+	})
+	late.Now = time.Minute
+	behind := scene(200, 100, func(i int, at time.Duration) load.Call { // 130/s are admitted
+		if i*13%20 >= 13 {
+			return load.Call{Conn: 1, Done: at + ms, Outcome: load.Refused}
+		}
+		return load.Call{Conn: 1, Done: fifo(at)}
+	})
+	behind.Now = time.Minute
+	groups := scene(160, 100, func(i int, at time.Duration) load.Call { // ten at once, each for 100 ms
+		if i%16 < 10 {
+			return load.Call{Conn: 1, Done: at + 100*ms}
+		}
+		return load.Call{Conn: 1, Done: at + ms, Outcome: load.Refused}
+	})
+	groups.BaseP50, groups.BaseP99, groups.BaseMean = 100*ms, 100*ms, 100*ms
+	return map[string]struct {
+		want Class
+		e    Evidence
+	}{
+		"windows of calls that take unequally long": {FixedWindow, scene(60, 40, func(i int, at time.Duration) load.Call {
+			if (at-time.Second)%(1500*ms) < time.Second {
+				return load.Call{Conn: 1, Done: at + unequal(i)}
+			}
+			return load.Call{Conn: 1, Done: at + ms, Outcome: load.Refused}
+		})},
+		"a target that goes down":                    {Collapse, away(load.ConnFailed, syscall.ECONNREFUSED, false)},
+		"a client without ports":                     {PortExhaustion, away(load.ConnFailed, syscall.EADDRNOTAVAIL, false)},
+		"a queue that drops old calls":               {Shedding, aged},
+		"places that are taken for the same time":    {ConcurrencyLimit, groups},
+		"a queue that is answered late":              {Queue, late},
+		"a queue behind a limit that is too high":    {Queue, behind},
+		"calls that are cut off after they are sent": {Unknown, away(load.ConnFailed, syscall.ECONNRESET, true)},
+	}
+}
+
+func TestDifficult(t *testing.T) {
+	for name, c := range difficult() {
+		t.Run(name, func(t *testing.T) {
+			v := Classify(c.e)
+			if f := v.Failure(); f.Class != c.want {
+				t.Errorf("failure %s, want %s; scores %v, evidence %q", f.Class, c.want, v.Scores, f.Evidence)
+			}
+		})
+	}
+	v := Classify(difficult()["a target that goes down"].e)
+	if want := "the target was down"; !strings.Contains(v.Evidence[0], want) {
+		t.Errorf("evidence %q, want %q", v.Evidence[0], want)
+	}
+}
+
+// A pool of connections that is full keeps callers waiting as a full listen queue does.
+func TestFullPoolIsNoFullQueue(t *testing.T) {
+	e := scenes()[AcceptQueue]
+	for k, rate := range []float64{400, 800} {
+		from := time.Duration(11+3*k) * time.Second
+		e.Windows = append(e.Windows, Window{Role: "fill", Rate: rate, Start: from, End: from + 2*time.Second})
+		for i := range 50 {
+			at := from + time.Duration(i)*10*ms
+			e.Calls = append(load.CallsOf(e.Calls), load.Call{
+				Conn: 1, Intended: at, Ready: at, Sent: at, FirstByte: at + 9*ms,
+				Done: at + 9*ms,
+			}, load.Call{Intended: at, Ready: at})
+		}
+	}
+	e.Now = 16 * time.Second
+	for _, c := range []struct {
+		conns int
+		full  bool
+	}{{0, true}, {4096, true}, {330, false}} {
+		e.MaxConns = c.conns
+		if got := Classify(e).Scores[AcceptQueue] == 1; got != c.full {
+			t.Errorf("with at most %d connections the listen queue is full: %v, want %v", c.conns, got, c.full)
+		}
+	}
+}
+
+func TestDefinitions(t *testing.T) {
+	seen := map[Class]bool{}
+	for _, d := range definitions {
+		if seen[d.class] {
+			t.Errorf("%s is defined twice", d.class)
+		}
+		seen[d.class] = true
+		if d.traits.Gradual && !d.traits.Places {
+			t.Errorf("%s is Gradual without Places", d.class)
+		}
+		if fails := d.class != Client && d.class != Unknown && !d.traits.OnlyRate; fails != (d.phrase != "") {
+			t.Errorf("%s is described as %q", d.class, d.phrase)
+		}
+	}
+	for c := range scenes() {
+		if !seen[c] {
+			t.Errorf("%s is not defined", c)
+		}
+	}
+	if Class("?").Traits() != Unknown.Traits() || definitions[len(definitions)-1].class != Unknown {
+		t.Error("what is no class is not treated as unknown")
+	}
+}
+
+// burstsAt are events in short bursts that begin at some instants.
+func burstsAt(begins ...float64) (t []float64) {
+	for _, b := range begins {
+		for k := range 5 {
+			t = append(t, b+0.004*float64(k))
+		}
+	}
+	return t
+}
+
+// TestCycle: bursts are a limiter's windows if their beginnings are evenly spaced, and not if chance has spaced them.
+func TestCycle(t *testing.T) {
+	for name, c := range map[string]struct {
+		begins []float64 // of which the first is not seen to begin
+		period float64   // 0: none
+		cycles int
+	}{
+		"even":                   {[]float64{1, 2, 3, 4, 5}, 1, 3},
+		"nearly even":            {[]float64{1, 2.02, 3.01, 4.02, 5}, 1, 3},
+		"uneven by a tenth":      {[]float64{1, 2, 3.1, 4, 5.1}, 0, 0},
+		"one of them was missed": {[]float64{1, 2, 4, 5, 6}, 0, 0},
+		"a second apart":         {[]float64{1, 2.5, 4}, 1.5, 1},
+		"soon after":             {[]float64{1, 1.5, 2}, 0, 0},
+		"one":                    {[]float64{1}, 0, 0},
+	} {
+		period, from, to, cycles := Cycle(burstsAt(c.begins...))
+		if math.Abs(period-c.period) > 0.02 || cycles != c.cycles || cycles > 0 && (from != c.begins[1] ||
+			to != c.begins[len(c.begins)-1]) {
+			t.Errorf("%s: period %v from %v to %v, %d cycles", name, period, from, to, cycles)
+		}
+	}
+	rhythms := 0
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		var begins []float64
+		for at := 0.0; len(begins) < 6; at += 0.2 + r.ExpFloat64() {
+			begins = append(begins, at)
+		}
+		if _, _, _, cycles := Cycle(burstsAt(begins...)); cycles > 0 {
+			rhythms++
+		}
+	}
+	if rhythms > 10 {
+		t.Errorf("in %d of 1000 bursts by chance there is a rhythm", rhythms)
+	}
+}
+
+// TestCountsAreSorted: counts of any spread are sorted, and those of the window before leave no trace.
+func TestCountsAreSorted(t *testing.T) {
+	rng, c := rand.New(rand.NewPCG(1, 1)), counter{}
+	for _, most := range []int{1, 2, 50, 400, 401, 1_000_000} {
+		for _, n := range []int{0, 1, 2, 100} {
+			counts := make([]int, n)
+			for i := range counts {
+				counts[i] = rng.IntN(most)
+			}
+			want := slices.Sorted(slices.Values(counts))
+			if c.sort(counts); !slices.Equal(counts, want) {
+				t.Errorf("%d counts below %d: %v, want %v", n, most, counts, want)
+			}
+		}
+	}
+}
+
+// TestLeftBehind: calls were left behind if later ones were answered meanwhile, and not if earlier ones were. A damaged
+// record, here with a negative timeout, does not make it panic.
+func TestLeftBehind(t *testing.T) {
+	call := func(sent, done time.Duration) load.Call {
+		return load.Call{Intended: sent, Sent: sent, Done: done, Outcome: load.OK}
+	}
+	const ms = time.Millisecond
+	late := call(100*ms, 900*ms)
+	of := []answer{{late.Sent, late.Done}}
+	var newest, inOrder load.Calls
+	for i := range 50 {
+		then := time.Duration(200+10*i) * ms
+		inOrder = append(inOrder, call(time.Duration(i)*ms, then))
+		newest = append(newest, call(then, then+5*ms))
+	}
+	if newest = append(load.Calls{late}, newest...); !leftBehind(newest, of, time.Second) {
+		t.Error("later calls were answered meanwhile: it was left behind")
+	}
+	if inOrder = append(inOrder, late); leftBehind(inOrder, of, time.Second) {
+		t.Error("earlier calls were answered meanwhile: it was not left behind")
+	}
+	leftBehind(load.Calls{call(10*ms, 20*ms), late, call(950*ms, 960*ms)}, of, -time.Hour)
 }
