@@ -21,7 +21,7 @@ func (s *series) half(l *linear, o *DriftOptions) (half, correlation float64, bl
 	block = int(math.Ceil(BlockLength(u)))
 	draws := resample(u, g, block, o)
 	p := (1 + o.Level) / 2
-	half = (SortedQuantile(draws, p) - SortedQuantile(draws, 1-p)) / 2
+	half = (selectQuantile(draws, p) - selectQuantile(draws, 1-p)) / 2
 	effective := n
 	if phi > 0 {
 		effective = n * (1 - phi) / (1 + phi)
@@ -98,8 +98,7 @@ func whiten(residual, c []float64, lags []int, phi float64) (u, g []float64) {
 	return u, g
 }
 
-// resample draws Σ gᵢ·u*ᵢ with noise u* of circular blocks of u (Politis & Romano 1992). It returns the draws in
-// ascending order.
+// resample draws Σ gᵢ·u*ᵢ with noise u* of circular blocks of u (Politis & Romano 1992).
 func resample(u, g []float64, block int, o *DriftOptions) []float64 {
 	rng := rand.NewPCG(o.Seed, 0x9e3779b97f4a7c15)
 	n := len(u)
@@ -117,7 +116,6 @@ func resample(u, g []float64, block int, o *DriftOptions) []float64 {
 		}
 		draws[d] = sum
 	}
-	slices.Sort(draws)
 	return draws
 }
 
