@@ -177,7 +177,6 @@ func TestAllowedMisses(t *testing.T) {
 
 func TestKeptCases(t *testing.T) {
 	hosttest.SkipIfShort(t)
-	hosttest.SkipIfShort(t)
 	paths, err := filepath.Glob("testdata/cases/*.json")
 	if err != nil || len(paths) < 9 {
 		t.Fatalf("%d cases, error %v", len(paths), err)
