@@ -1,4 +1,4 @@
-package stat_test
+package stat
 
 import (
 	"cmp"
@@ -7,63 +7,24 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"tare/internal/stat"
 )
-
-// norris is the data set of the same name of NIST's Statistical Reference Datasets for linear regression: pairs of y
-// and x. Its certified slope and intercept are 1.00211681802045 and −0.262323073774029.
-var norris = [][2]float64{
-	{0.1, 0.2},
-	{338.8, 337.4},
-	{118.1, 118.2},
-	{888.0, 884.6},
-	{9.2, 10.1},
-	{228.1, 226.5},
-	{668.5, 666.3},
-	{998.5, 996.3},
-	{449.1, 448.6},
-	{778.9, 777.0},
-	{559.2, 558.2},
-	{0.3, 0.4},
-	{0.1, 0.6},
-	{778.1, 775.5},
-	{668.8, 666.9},
-	{339.3, 338.0},
-	{448.9, 447.5},
-	{10.8, 11.6},
-	{557.7, 556.0},
-	{228.3, 228.1},
-	{998.0, 995.8},
-	{888.8, 887.6},
-	{119.6, 120.2},
-	{0.3, 0.3},
-	{0.6, 0.3},
-	{557.6, 556.8},
-	{339.3, 339.1},
-	{888.0, 887.2},
-	{998.5, 999.0},
-	{778.9, 779.0},
-	{10.2, 11.1},
-	{117.6, 118.3},
-	{228.9, 229.2},
-	{668.4, 669.1},
-	{449.2, 448.9},
-	{0.2, 0.5},
-}
 
 // TestNorris: two pairs at one instant are one of weight 2.
 func TestNorris(t *testing.T) {
-	slices.SortFunc(norris, func(a, b [2]float64) int { return cmp.Compare(a[1], b[1]) })
+	order := make([]int, len(norrisX))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(norrisX[a], norrisX[b]) })
 	var x, y, w []float64
-	for _, p := range norris {
-		if n := len(x); n > 0 && x[n-1] == p[1] {
-			y[n-1], w[n-1] = (y[n-1]+p[0])/2, 2
+	for _, i := range order {
+		if n := len(x); n > 0 && x[n-1] == norrisX[i] {
+			y[n-1], w[n-1] = (y[n-1]+norrisY[i])/2, 2
 			continue
 		}
-		x, y, w = append(x, p[1]), append(y, p[0]), append(w, 1)
+		x, y, w = append(x, norrisX[i]), append(y, norrisY[i]), append(w, 1)
 	}
-	fit, err := stat.Drift(x, y, stat.DriftOptions{Weight: w})
+	fit, err := Drift(x, y, DriftOptions{Weight: w})
 	if err != nil || math.Abs(fit.Value-1.00211681802045) > 1e-12 ||
 		math.Abs(fit.Intercepts[0]+0.262323073774029) > 1e-11 || fit.N != 35 {
 		t.Errorf("%+v, %v", fit, err)
@@ -100,14 +61,14 @@ func TestStretches(t *testing.T) {
 		stretch[i] = []int{0, 3, 7}[i/20]
 		y[i] = 5 + 2*at[i] - 40*float64(i/20)
 	}
-	fit, err := stat.Drift(at, y, stat.DriftOptions{Stretch: stretch})
+	fit, err := Drift(at, y, DriftOptions{Stretch: stretch})
 	if err != nil || math.Abs(fit.Value-2) > 1e-12 || len(fit.Intercepts) != 3 || math.Abs(fit.Intercepts[2]+75) > 1e-9 {
 		t.Errorf("%+v, %v", fit, err)
 	}
 	if fit.Hi-fit.Lo > 1e-9 {
 		t.Errorf("values on the line have the interval %v to %v", fit.Lo, fit.Hi)
 	}
-	one, err := stat.Drift(at, y, stat.DriftOptions{})
+	one, err := Drift(at, y, DriftOptions{})
 	if err != nil || one.Value > 0.5 {
 		t.Errorf("in one stretch the slope is %v, %v", one.Value, err)
 	}
@@ -117,7 +78,7 @@ func TestStretches(t *testing.T) {
 		for i := range y {
 			y[i] = 2*at[i] - 40*float64(i/20) + noise[i]
 		}
-		fit, err := stat.Drift(at, y, stat.DriftOptions{Stretch: stretch, Replicates: 399})
+		fit, err := Drift(at, y, DriftOptions{Stretch: stretch, Replicates: 399})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +102,7 @@ func TestGaps(t *testing.T) {
 				at, y = append(at, float64(i)), append(y, v)
 			}
 		}
-		fit, err := stat.Drift(at, y, stat.DriftOptions{Replicates: 399})
+		fit, err := Drift(at, y, DriftOptions{Replicates: 399})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +121,7 @@ func TestCorrelation(t *testing.T) {
 	for _, phi := range []float64{-0.5, 0, 0.3, 0.7} {
 		rng, sum := rand.New(rand.NewPCG(7, 8)), 0.0
 		for range 400 {
-			fit, err := stat.Drift(instants(60), process(rng, phi, 60), stat.DriftOptions{Replicates: 9})
+			fit, err := Drift(instants(60), process(rng, phi, 60), DriftOptions{Replicates: 9})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,20 +139,20 @@ func TestBlockLength(t *testing.T) {
 	for _, phi := range []float64{0.3, 0.5, 0.7} {
 		rng, sum := rand.New(rand.NewPCG(9, 10)), 0.0
 		for range 5 {
-			sum += stat.BlockLength(process(rng, phi, n)) / 5
+			sum += BlockLength(process(rng, phi, n)) / 5
 		}
 		ratio := 2 * phi / (1 - phi*phi)
 		if want := math.Cbrt(1.5 * ratio * ratio * n); sum < 0.85*want || sum > 1.15*want {
 			t.Errorf("φ %v: %v, want %v", phi, sum, want)
 		}
 	}
-	if b := stat.BlockLength(process(rand.New(rand.NewPCG(1, 1)), 0, n)); b > 6 {
+	if b := BlockLength(process(rand.New(rand.NewPCG(1, 1)), 0, n)); b > 6 {
 		t.Errorf("white noise has blocks of %v", b)
 	}
-	if b := stat.BlockLength([]float64{2, 2, 2, 2, 2}); b != 1 {
+	if b := BlockLength([]float64{2, 2, 2, 2, 2}); b != 1 {
 		t.Errorf("a constant has blocks of %v", b)
 	}
-	if b, most := stat.BlockLength(instants(90)), 3*math.Sqrt(90); b > math.Ceil(most) || b < 5 {
+	if b, most := BlockLength(instants(90)), 3*math.Sqrt(90); b > math.Ceil(most) || b < 5 {
 		t.Errorf("a ramp has blocks of %v", b)
 	}
 }
@@ -201,7 +162,7 @@ func TestBlockLength(t *testing.T) {
 func TestDriftMoves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	at, y := instants(150), process(rng, 0.6, 150)
-	fit, err := stat.Drift(at, y, stat.DriftOptions{Seed: 4})
+	fit, err := Drift(at, y, DriftOptions{Seed: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +170,7 @@ func TestDriftMoves(t *testing.T) {
 	for i := range u {
 		u[i], v[i] = at[i]/7+100, 1000*y[i]+30*at[i]
 	}
-	moved, err := stat.Drift(u, v, stat.DriftOptions{Seed: 4})
+	moved, err := Drift(u, v, DriftOptions{Seed: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,12 +186,12 @@ func TestDriftMoves(t *testing.T) {
 	if moved.Block != fit.Block || moved.Joined != fit.Joined || math.Abs(moved.Correlation-fit.Correlation) > 1e-9 {
 		t.Errorf("%+v and %+v", fit, moved)
 	}
-	again, _ := stat.Drift(at, y, stat.DriftOptions{Seed: 4})
-	other, _ := stat.Drift(at, y, stat.DriftOptions{Seed: 5})
+	again, _ := Drift(at, y, DriftOptions{Seed: 4})
+	other, _ := Drift(at, y, DriftOptions{Seed: 5})
 	if again.Lo != fit.Lo || other.Lo == fit.Lo || math.Abs(other.Lo-fit.Lo) > 0.2*(fit.Hi-fit.Lo) {
 		t.Errorf("%v, again %v, with another seed %v", fit.Lo, again.Lo, other.Lo)
 	}
-	narrow, _ := stat.Drift(at, y, stat.DriftOptions{Seed: 4, Level: 0.5})
+	narrow, _ := Drift(at, y, DriftOptions{Seed: 4, Level: 0.5})
 	if narrow.Hi-narrow.Lo > 0.5*(fit.Hi-fit.Lo) {
 		t.Errorf("at 50 %% the interval is %v wide, at 95 %% %v", narrow.Hi-narrow.Lo, fit.Hi-fit.Lo)
 	}
@@ -243,7 +204,7 @@ func TestSlowNoise(t *testing.T) {
 	for i := range y {
 		y[i] += 4 * rng.NormFloat64()
 	}
-	fit, err := stat.Drift(instants(600), y, stat.DriftOptions{})
+	fit, err := Drift(instants(600), y, DriftOptions{})
 	if err != nil || fit.Joined != 10 {
 		t.Errorf("%+v, %v", fit, err)
 	}
@@ -255,8 +216,8 @@ func TestSeriesMean(t *testing.T) {
 		rng, held := rand.New(rand.NewPCG(13, 3)), 0.0
 		for range 400 {
 			y := process(rng, c.phi, 80)
-			e, err := stat.SeriesMean(instants(80), y, stat.DriftOptions{Replicates: 399})
-			if err != nil || math.Abs(e.Value-stat.Mean(y)) > 1e-12 {
+			e, err := SeriesMean(instants(80), y, DriftOptions{Replicates: 399})
+			if err != nil || math.Abs(e.Value-Mean(y)) > 1e-12 {
 				t.Fatal(e, err)
 			}
 			if e.Lo <= 0 && 0 <= e.Hi {
@@ -268,7 +229,7 @@ func TestSeriesMean(t *testing.T) {
 		}
 	}
 	w := slices.Repeat([]float64{1, 3}, 20)
-	e, err := stat.SeriesMean(instants(40), slices.Repeat([]float64{0, 4}, 20), stat.DriftOptions{Weight: w})
+	e, err := SeriesMean(instants(40), slices.Repeat([]float64{0, 4}, 20), DriftOptions{Weight: w})
 	if err != nil || e.Value != 3 {
 		t.Errorf("%+v, %v", e, err)
 	}
@@ -280,24 +241,24 @@ func TestDriftErrors(t *testing.T) {
 	same := make([]float64, 30)
 	for name, c := range map[string]struct {
 		t, y []float64
-		o    stat.DriftOptions
+		o    DriftOptions
 		want string
 	}{
-		"lengths":   {instants(29), y, stat.DriftOptions{}, "29 instants"},
-		"too few":   {instants(9), y[:9], stat.DriftOptions{}, "at least 10"},
-		"stretches": {instants(11), y[:11], stat.DriftOptions{Stretch: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9}}, "at least"},
-		"not a":     {instants(30), with(math.NaN()), stat.DriftOptions{}, "finite"},
-		"infinite":  {instants(30), with(math.Inf(1)), stat.DriftOptions{}, "finite"},
-		"not after": {same, y, stat.DriftOptions{}, "does not come after"},
-		"weight":    {instants(30), y, stat.DriftOptions{Weight: same}, "weight"},
-		"level":     {instants(30), y, stat.DriftOptions{Level: 1.5}, "level"},
+		"lengths":   {instants(29), y, DriftOptions{}, "29 instants"},
+		"too few":   {instants(9), y[:9], DriftOptions{}, "at least 10"},
+		"stretches": {instants(11), y[:11], DriftOptions{Stretch: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9}}, "at least"},
+		"not a":     {instants(30), with(math.NaN()), DriftOptions{}, "finite"},
+		"infinite":  {instants(30), with(math.Inf(1)), DriftOptions{}, "finite"},
+		"not after": {same, y, DriftOptions{}, "does not come after"},
+		"weight":    {instants(30), y, DriftOptions{Weight: same}, "weight"},
+		"level":     {instants(30), y, DriftOptions{Level: 1.5}, "level"},
 		"descending": {
 			instants(30), y,
-			stat.DriftOptions{Stretch: append(slices.Repeat([]int{1}, 15), slices.Repeat([]int{0}, 15)...)},
+			DriftOptions{Stretch: append(slices.Repeat([]int{1}, 15), slices.Repeat([]int{0}, 15)...)},
 			"does not come after",
 		},
 	} {
-		if _, err := stat.Drift(c.t, c.y, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Drift(c.t, c.y, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -305,7 +266,7 @@ func TestDriftErrors(t *testing.T) {
 	for i := range alone {
 		alone[i] = i
 	}
-	if _, err := stat.Drift(instants(30), y, stat.DriftOptions{Stretch: alone}); err == nil {
+	if _, err := Drift(instants(30), y, DriftOptions{Stretch: alone}); err == nil {
 		t.Error("stretches of one value each have a slope")
 	}
 }
@@ -327,7 +288,7 @@ func FuzzDrift(f *testing.F) {
 			w[i] = rng.ExpFloat64() + 1e-9
 			stretch[i] = i * int(stretches) / max(n, 1)
 		}
-		fit, err := stat.Drift(at, y, stat.DriftOptions{Weight: w, Stretch: stretch, Replicates: 19})
+		fit, err := Drift(at, y, DriftOptions{Weight: w, Stretch: stretch, Replicates: 19})
 		if err == nil && !(fit.Lo <= fit.Value && fit.Value <= fit.Hi) {
 			t.Errorf("%+v", fit)
 		}

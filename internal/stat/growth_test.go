@@ -33,6 +33,19 @@ func fit(t *testing.T, n []float64, blocks [][]float64, budget float64) GrowthFi
 	return g
 }
 
+// norrisX and norrisY are NIST's data set Norris: a linear regression with the certified slope 1.00211681802045 and
+// intercept −0.262323073774029.
+var (
+	norrisX = []float64{
+		0.2, 337.4, 118.2, 884.6, 10.1, 226.5, 666.3, 996.3, 448.6, 777.0, 558.2, 0.4, 0.6, 775.5, 666.9, 338.0, 447.5, 11.6,
+		556.0, 228.1, 995.8, 887.6, 120.2, 0.3, 0.3, 556.8, 339.1, 887.2, 999.0, 779.0, 11.1, 118.3, 229.2, 669.1, 448.9, 0.5,
+	}
+	norrisY = []float64{
+		0.1, 338.8, 118.1, 888.0, 9.2, 228.1, 668.5, 998.5, 449.1, 778.9, 559.2, 0.3, 0.1, 778.1, 668.8, 339.3, 448.9, 10.8,
+		557.7, 228.3, 998.0, 888.8, 119.6, 0.3, 0.6, 557.6, 339.3, 888.0, 998.5, 778.9, 10.2, 117.6, 228.9, 668.4, 449.2, 0.2,
+	}
+)
+
 // NIST/SEMATECH Statistical Reference Datasets, NoInt1 and NoInt2: lines through the origin, certified slopes
 // 2.07438016528926 and 0.727272727272727; and Norris (the instrument's calibration), intercept −0.262323073774029, so
 // the bound c ≥ 0 binds, and slope 1.00211681802045.
@@ -48,14 +61,7 @@ func TestLeastSquares(t *testing.T) {
 	near(t, "NoInt1", c[0], 2.07438016528926, 1e-13)
 	c, _ = leastSquares([][]float64{{4, 5, 6}}, ones(3), []float64{3, 4, 4}, 1, make([]float64, 100))
 	near(t, "NoInt2", c[0], 0.727272727272727, 1e-14)
-	x = []float64{
-		0.2, 337.4, 118.2, 884.6, 10.1, 226.5, 666.3, 996.3, 448.6, 777.0, 558.2, 0.4, 0.6, 775.5, 666.9, 338.0, 447.5, 11.6,
-		556.0, 228.1, 995.8, 887.6, 120.2, 0.3, 0.3, 556.8, 339.1, 887.2, 999.0, 779.0, 11.1, 118.3, 229.2, 669.1, 448.9, 0.5,
-	}
-	y = []float64{
-		0.1, 338.8, 118.1, 888.0, 9.2, 228.1, 668.5, 998.5, 449.1, 778.9, 559.2, 0.3, 0.1, 778.1, 668.8, 339.3, 448.9, 10.8,
-		557.7, 228.3, 998.0, 888.8, 119.6, 0.3, 0.6, 557.6, 339.3, 888.0, 998.5, 778.9, 10.2, 117.6, 228.9, 668.4, 449.2, 0.2,
-	}
+	x, y = norrisX, slices.Clone(norrisY)
 	if c, ok := leastSquares([][]float64{ones(len(x)), x}, ones(len(x)), y, 3, make([]float64, 100)); ok {
 		t.Errorf("Norris: %v although the intercept is negative", c)
 	}
