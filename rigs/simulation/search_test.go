@@ -112,6 +112,16 @@ func checkStudy(t *testing.T, k Kind, s Study) {
 	}
 }
 
+// searched is the trace of a search of a world.
+func searched(t *testing.T, w *World, o capacity.Options) capacity.Trace {
+	t.Helper()
+	trace, err := capacity.Search(t.Context(), w, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
 // checkOutcome checks what holds for every search, whatever the server.
 func checkOutcome(t *testing.T, k Kind, i int, o Outcome) {
 	t.Helper()
@@ -161,10 +171,7 @@ func TestAssessSurvivesJSON(t *testing.T) {
 			t.Parallel()
 			w, o, _ := Instance(kind(t, name), 3, 1)
 			o.MaxSeconds = 60
-			trace, err := capacity.Search(t.Context(), w, o, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			trace := searched(t, w, o)
 			first := capacity.Assess(trace)
 			raw, err := json.Marshal(trace)
 			if err != nil {
@@ -248,10 +255,7 @@ func TestLadderReproducesThePublishedTable(t *testing.T) {
 }
 
 func TestSearchNamesTheFullListenQueue(t *testing.T) {
-	trace, err := capacity.Search(t.Context(), gkeServer(), capacity.Options{MaxRate: 2000}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	trace := searched(t, gkeServer(), capacity.Options{MaxRate: 2000})
 	r := capacity.Assess(trace)
 	if r.Signature.Class != signature.AcceptQueue || r.Signature.Stuck != 1025 {
 		t.Errorf("class %s with %d stuck calls: %v", r.Signature.Class, r.Signature.Stuck, r.Signature.Evidence)
@@ -328,10 +332,7 @@ func TestSearchFindsTheObjective(t *testing.T) {
 	}}
 	w, o, _ := Instance(k, 5, 0)
 	o.SLO, o.MaxSeconds = 50*time.Millisecond, 400
-	trace, err := capacity.Search(t.Context(), w, o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	trace := searched(t, w, o)
 	r := capacity.Assess(trace)
 	// σ = exp(−(1−σ)·500/λ), P(response > t) = exp(−500(1−σ)t) = 0.01 at (1−σ) = 0.1842: λ = 500·0.1842/−ln 0.8158 = 452.
 	if r.SLORate < 330 || r.SLORate > 475 {
@@ -483,10 +484,7 @@ func TestSlowServiceIsBoundedOnly(t *testing.T) {
 			}}
 			o := x.Options()
 			o.MaxSeconds = c.maxSeconds
-			trace, err := capacity.Search(t.Context(), x.World(), o, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			trace := searched(t, x.World(), o)
 			r, truth := capacity.Assess(trace), 1/c.mean
 			warned := strings.Contains(strings.Join(r.Warnings, "\n"), "it may be able to take more once it is warm")
 			switch {
@@ -549,10 +547,7 @@ func TestLimitOwnerIsNamed(t *testing.T) {
 						o := capacity.Options{MaxRate: 20_000, Callers: callers}.Defaults()
 						servers := each(groups, func() rule { return limit(rng, share*float64(callers/groups)) })
 						w := &World{server: servers, callers: groups, timeout: o.Timeout, maxConns: o.MaxConns, maxRate: o.MaxRate}
-						trace, err := capacity.Search(t.Context(), w, o, nil)
-						if err != nil {
-							t.Fatal(err)
-						}
+						trace := searched(t, w, o)
 						for _, f := range capacity.Assess(trace).Findings {
 							whose := f.Kind == capacity.LimitPerCaller || f.Kind == capacity.LimitShared
 							if whose && f.Kind != kind {
