@@ -180,12 +180,9 @@ func TestAttribution(t *testing.T) {
 		}, nan, 1e-3, 2e-3, 87e-3, "more than the client"},
 	} {
 		p := c.p
-		rep := analyzed(
-			t,
-			admission(
-				c.operation, map[string]*plane{"policies=0": {total: 1e-3, sli: 1e-3}, "policies=10": &p},
-			).write(t, t.TempDir()),
-		)
+		rep := measured(t, admission(
+			c.operation, map[string]*plane{"policies=0": {total: 1e-3, sli: 1e-3}, "policies=10": &p},
+		))
 		x := attributionOf(t, rep, "policies=10")
 		if !nearly(x.Webhook, c.webhook) || !nearly(x.Admission, c.admission) || !nearly(x.Storage, c.storage) ||
 			!nearly(x.Other, c.rest) {
@@ -239,7 +236,7 @@ func TestServiceLevels(t *testing.T) {
 	t.Parallel()
 	hidden := plane{total: 20e-3, sli: 10e-3, slow: 3, hidden: 2.99, share: .02, hooks: []float64{10e-3}}
 	x := admission("create-pod", map[string]*plane{"policies=0": {total: 20e-3, sli: 20e-3}, "policies=10": &hidden})
-	rep := analyzed(t, x.write(t, t.TempDir()))
+	rep := measured(t, x)
 	for _, c := range []struct {
 		treatment, title string
 		f                report.Formula
@@ -293,7 +290,7 @@ func TestLevelOfCallsThatFailed(t *testing.T) {
 		x := admission("create-pod", map[string]*plane{"policies=0": {total: 20e-3, sli: 20e-3}})
 		x.blocks, x.calls = 20, 600
 		x.fail = func(treatment string, _, call int) bool { return treatment == "policies=10" && call%every == 0 }
-		rep := analyzed(t, x.write(t, t.TempDir()))
+		rep := measured(t, x)
 		s := levelOf(t, rep, "policies=10", "POST pods", report.ClientClock)
 		open := strings.Contains(s.Note, "not answered in any time")
 		if s.Verdict != want || s.Lo == nil || open != (want == report.Inconclusive) {
@@ -429,7 +426,7 @@ func TestServedRows(t *testing.T) {
 		)
 		must(t, w.Served(record.Served{Treatment: trial.Treatment, Block: trial.Block, Error: "unreachable"}))
 	}
-	rep := analyzed(t, x.write(t, t.TempDir()))
+	rep := measured(t, x)
 	var rows []report.Served
 	for _, s := range rep.Served {
 		if s.Treatment == "policies=10" {
@@ -459,33 +456,13 @@ func TestServedRows(t *testing.T) {
 // policyGrowth is a scale over policies whose calls cost CPU time in two parts of the target, beside simulated nodes
 // that cost ten times as much.
 func policyGrowth(operations ...string) experiment {
-	x := experiment{
-		question: design.Scale, blocks: 10, calls: 60, operations: operations, seed: 8, block: .02, area: "gatehouse",
-	}
-	factor := record.Factor{Name: "policies"}
-	for _, n := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
-		level := strconv.Itoa(n)
-		factor.Levels = append(factor.Levels, level)
-		x.treatments = append(x.treatments, design.Treatment{
-			ID: "policies=" + level, Levels: map[string]string{"policies": level, "mechanism": "vap"},
-		})
-	}
-	x.factors = []record.Factor{factor}
-	x.cost = func(treatment, _ string, _ int) float64 { return 2e-3 + .33e-3*policiesOf(treatment) }
+	x := growing([]float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}, func(n float64) float64 { return 2e-3 + .33e-3*n })
+	x.blocks, x.calls, x.operations, x.area = 10, 60, operations, "gatehouse"
 	x.beside = func(t *testing.T, w *record.Writer, trial design.Trial) {
-		must(t,
-			w.Samples(
-				record.Samples{
-					Treatment: trial.Treatment, Block: trial.Block, When: record.Before,
-					Samples: []metric.Sample{{Subject: "simulated-nodes", Metric: "cpu", Value: 3}},
-				},
-			),
-			w.Samples(
-				record.Samples{
-					Treatment: trial.Treatment, Block: trial.Block, When: record.After,
-					Samples: []metric.Sample{{Subject: "simulated-nodes", Metric: "cpu", Value: 5}},
-				},
-			))
+		nodes := metric.Sample{Subject: "simulated-nodes", Metric: "cpu", Value: 3}
+		before := []metric.Sample{nodes}
+		nodes.Value = 5
+		around(t, w, trial, before, []metric.Sample{nodes})
 	}
 	return x
 }
@@ -505,7 +482,7 @@ func TestPolicyGrowth(t *testing.T) {
 	for _, op := range []string{"create-pod", "create-pod-dry-run"} {
 		x := policyGrowth(op)
 		x.budget = []string{"create-pod.cpu <= 10ms"} // also of a dry run: so its file calls it
-		rep := analyzed(t, x.write(t, t.TempDir()))
+		rep := measured(t, x)
 		i := slices.IndexFunc(rep.Growth, func(g report.Growth) bool { return g.Metric == "cpu" })
 		if i < 0 {
 			t.Fatalf("%s: no growth of CPU time in %+v", op, rep.Growth)
@@ -540,13 +517,9 @@ func TestMemoryGrows(t *testing.T) {
 				rss := 100*mib + slope*mib*policiesOf(trial.Treatment)*(1+.01*float64(trial.Block%3))
 				samples = append(samples, metric.Sample{Subject: part, Metric: probe.RSS.Name, Value: rss})
 			}
-			for _, when := range []record.When{record.Before, record.After} {
-				must(t, w.Samples(record.Samples{
-					Treatment: trial.Treatment, Block: trial.Block, When: when, Samples: samples,
-				}))
-			}
+			around(t, w, trial, samples, samples)
 		}
-		rep := analyzed(t, x.write(t, t.TempDir()))
+		rep := measured(t, x)
 		out := map[string]report.Growth{}
 		for _, g := range rep.Growth {
 			if g.Metric == probe.RSS.Name {
@@ -609,7 +582,7 @@ func TestOperationBudgets(t *testing.T) {
 	t.Parallel()
 	x := policyGrowth("create-pod", "get-pod")
 	x.budget = []string{"create-pod.cpu <= 10ms", "cpu <= 10ms", "delete-pod.cpu <= 10ms"}
-	rep := analyzed(t, x.write(t, t.TempDir()))
+	rep := measured(t, x)
 	for _, b := range rep.Budgets {
 		var want string
 		switch b.Text {
@@ -816,12 +789,9 @@ func TestLevelsAtRates(t *testing.T) {
 		},
 		"calls that never ended": {made(over, open, low(0, 0)), report.Pass, .2, report.Fail, "10% of them at 50/s", ""},
 	} {
-		rep := analyzed(
-			t,
-			journal{
-				operation: "create-pod-dry-run", trace: func(string) capacity.Trace { return c.trace },
-			}.write(t, t.TempDir()),
-		)
+		rep := measured(t, journal{
+			operation: "create-pod-dry-run", trace: func(string) capacity.Trace { return c.trace },
+		})
 		if len(rep.SLO) != 8 {
 			t.Errorf("%s: %d rows: %+v", name, len(rep.SLO), rep.SLO)
 			continue
@@ -861,10 +831,10 @@ func TestLevelsAtRates(t *testing.T) {
 // TestNoLevelsOfOtherAreas: what is no request of a control plane has no such objective.
 func TestNoLevelsOfOtherAreas(t *testing.T) {
 	t.Parallel()
-	if rep := analyzed(t, journal{}.write(t, t.TempDir())); len(rep.SLO) != 0 {
+	if rep := measured(t, journal{}); len(rep.SLO) != 0 {
 		t.Errorf("%+v", rep.SLO)
 	}
-	rep := analyzed(t, journal{operation: "pod-startup"}.write(t, t.TempDir()))
+	rep := measured(t, journal{operation: "pod-startup"})
 	if len(rep.SLO) != 8 || rep.SLO[0].Name != "pod-startup" || rep.SLO[0].Limit != 5 ||
 		rep.SLO[3].Verdict != report.Pass {
 		t.Errorf("pod-startup: %+v", rep.SLO)
@@ -919,7 +889,7 @@ func TestPodStartup(t *testing.T) {
 	x.fail = func(treatment string, block, call int) bool {
 		return treatment == "policies=10" && block == 3 && call == 110
 	}
-	rep := analyzed(t, x.write(t, t.TempDir()))
+	rep := measured(t, x)
 	var names []string
 	for _, p := range rep.Phases {
 		if p.Treatment == "policies=10" {
@@ -1002,7 +972,7 @@ func TestUndecidedRequestsAreNotTheControls(t *testing.T) {
 					},
 				}}))
 			}
-			rep := analyzed(t, x.write(t, t.TempDir()))
+			rep := measured(t, x)
 			inForce, code := rep.Treatments[1].NotInForce == "", ExitCode(rep)
 			if inForce != c.inForce || (code == ExitNotInForce) == inForce {
 				t.Errorf("in force: %v, want %v; exit %d", inForce, c.inForce, code)

@@ -25,10 +25,7 @@ import (
 
 func analyzed(t *testing.T, dir string) *report.Report {
 	t.Helper()
-	r, err := record.Open(dir)
-	must(t, err)
-	rep, err := Analyze(r, Options{})
-	must(t, err)
+	rep := reportOf(t, opened(t, dir))
 	var b bytes.Buffer
 	for form, encode := range report.Encoders() {
 		b.Reset()
@@ -39,12 +36,21 @@ func analyzed(t *testing.T, dir string) *report.Report {
 	return rep
 }
 
+// measured is the report on the record of an experiment, a journal or an endurance.
+func measured(t *testing.T, x interface {
+	write(t *testing.T, dir string) string
+},
+) *report.Report {
+	t.Helper()
+	return analyzed(t, x.write(t, t.TempDir()))
+}
+
 // TestRecordsLoseNothing: what is computed from the record is what would have been computed during the run.
 func TestRecordsLoseNothing(t *testing.T) {
 	t.Parallel()
 	tr := limitedTrace(1)
 	live := capacity.Assess(tr)
-	rep := analyzed(t, journal{}.write(t, t.TempDir()))
+	rep := measured(t, journal{})
 	if len(rep.Capacity) != 1 {
 		t.Fatalf("%d capacities", len(rep.Capacity))
 	}
@@ -65,7 +71,7 @@ func TestRecordsLoseNothing(t *testing.T) {
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	tr := limitedTrace(1)
-	rep := analyzed(t, journal{}.write(t, t.TempDir()))
+	rep := measured(t, journal{})
 	if len(rep.Operations) != 1 {
 		t.Fatalf("operations %+v", rep.Operations)
 	}
@@ -100,7 +106,7 @@ func TestOperations(t *testing.T) {
 
 func TestTargetsAreDeltas(t *testing.T) {
 	t.Parallel()
-	rep := analyzed(t, journal{}.write(t, t.TempDir()))
+	rep := measured(t, journal{})
 	i := slices.IndexFunc(rep.Target, func(x report.Target) bool { return x.Name == "endpoint" })
 	if i < 0 {
 		t.Fatalf("targets %+v", rep.Target)
@@ -163,7 +169,7 @@ func TestVerdictsAndExitCodes(t *testing.T) {
 		"error":  {journal{status: record.Errored}, report.None, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rep := analyzed(t, c.j.write(t, t.TempDir()))
+			rep := measured(t, c.j)
 			if why := rep.Treatments[0].NotInForce; (why != "") != (c.j.unverified || c.j.undecided > 0) {
 				t.Errorf("not in force: %q, want %v", why, c.j.unverified)
 			}
@@ -179,7 +185,7 @@ func TestVerdictsAndExitCodes(t *testing.T) {
 
 func TestPartialRecordsSaySo(t *testing.T) {
 	t.Parallel()
-	rep := analyzed(t, journal{killed: true, pending: true}.write(t, t.TempDir()))
+	rep := measured(t, journal{killed: true, pending: true})
 	if rep.Status != report.Killed || len(rep.Capacity) != 0 {
 		t.Errorf("status %s, capacity %+v", rep.Status, rep.Capacity)
 	}
@@ -191,7 +197,7 @@ func TestPartialRecordsSaySo(t *testing.T) {
 			t.Errorf("no warning %q in:\n%s", want, all)
 		}
 	}
-	rep = analyzed(t, journal{noCalls: true}.write(t, t.TempDir()))
+	rep = measured(t, journal{noCalls: true})
 	if len(rep.Capacity) != 0 || !strings.Contains(strings.Join(rep.Warnings, "\n"), "raw calls are not in the record") {
 		t.Errorf("without calls: %+v, %q", rep.Capacity, rep.Warnings)
 	}
@@ -207,11 +213,11 @@ func TestInterruptIsPlaced(t *testing.T) {
 		capacity.StopCanceled: "the search was cut short: its result is what was known by then",
 		capacity.StopFound:    "the search had ended, but not what follows it: what sets the rate is judged by 0 experiments",
 	} {
-		rep := analyzed(t, journal{status: record.Interrupted, trace: func(string) capacity.Trace {
+		rep := measured(t, journal{status: record.Interrupted, trace: func(string) capacity.Trace {
 			tr := limitedTrace(1)
 			tr.Stop = stop
 			return tr
-		}}.write(t, t.TempDir()))
+		}})
 		if len(rep.Capacity) != 1 || !slices.ContainsFunc(rep.Warnings, func(w string) bool {
 			return strings.HasSuffix(w, want)
 		}) {
@@ -259,7 +265,7 @@ func TestGeneratorAudit(t *testing.T) {
 		"late in a step that counts":       {late(200, false), 0.0051},
 		"late in a step that was repeated": {late(200, true), 25e-6},
 	} {
-		rep := analyzed(t, journal{trace: c.trace}.write(t, t.TempDir()))
+		rep := measured(t, journal{trace: c.trace})
 		g := rep.Generator
 		if g == nil || g.Lateness == nil || g.Lateness.P50 > 25e-6 || g.Lateness.Max > c.max || g.Lateness.Max < c.max/2 ||
 			*g.AchievedRatio != 1 || *g.CPUSeconds != 0.94 {
@@ -280,7 +286,7 @@ func TestReportsKeepTheOrderOfTheFile(t *testing.T) {
 		for _, id := range ids {
 			j.treatments = append(j.treatments, design.Treatment{ID: id})
 		}
-		rep := analyzed(t, j.write(t, t.TempDir()))
+		rep := measured(t, j)
 		var got []string
 		for _, c := range rep.Capacity {
 			got = append(got, c.Treatment)
@@ -294,8 +300,8 @@ func TestReportsKeepTheOrderOfTheFile(t *testing.T) {
 // TestHistogramsStandIn: without raw calls the counts and times of operations come from the histograms.
 func TestHistogramsStandIn(t *testing.T) {
 	t.Parallel()
-	exact := analyzed(t, journal{}.write(t, t.TempDir())).Operations
-	approx := analyzed(t, journal{noCalls: true}.write(t, t.TempDir())).Operations
+	exact := measured(t, journal{}).Operations
+	approx := measured(t, journal{noCalls: true}).Operations
 	if len(approx) != 1 {
 		t.Fatalf("operations %+v", approx)
 	}

@@ -22,8 +22,7 @@ func TestAnswersOfAComparison(t *testing.T) {
 		blocks: 4, calls: 40, operations: []string{"deny"}, cost: millisecond,
 		fail: func(_ string, block, call int) bool { return block == 1 && call == 3 },
 	}
-	r, err := record.Open(x.write(t, t.TempDir()))
-	must(t, err)
+	r := opened(t, x.write(t, t.TempDir()))
 	for _, trial := range r.Trials {
 		trial.TrialBegin.Answers = []string{"deny"}
 		trial.Answers = []record.Answers{{
@@ -188,7 +187,7 @@ func TestWhatRefusesIsNotFast(t *testing.T) {
 				}
 				return call >= 100 && call*7%1000 < n
 			}
-			verdicts(t, analyzed(t, x.write(t, t.TempDir())), c.want)
+			verdicts(t, measured(t, x), c.want)
 		})
 	}
 }

@@ -34,10 +34,7 @@ func TestPeakOfAnalysis(t *testing.T) {
 		return // it is run by TestManyCallsInLittleMemory
 	}
 	debug.SetGCPercent(20) // garbage is hardly counted
-	r, err := record.Open(dir)
-	must(t, err)
-	rep, err := Analyze(r, Options{})
-	must(t, err)
+	rep := reportOf(t, opened(t, dir))
 	status, err := os.ReadFile("/proc/self/status")
 	must(t, err)
 	blocks := 0

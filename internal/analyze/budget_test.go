@@ -35,7 +35,7 @@ func TestBudgetsAgainstTheBaseline(t *testing.T) {
 			return limitedTrace(2)
 		},
 	}
-	rep := analyzed(t, j.write(t, t.TempDir()))
+	rep := measured(t, j)
 	var got []string
 	for _, b := range rep.Budgets {
 		got = append(got, b.Text+" | "+b.Treatment+" | "+string(b.Verdict))
@@ -73,7 +73,7 @@ func TestBudgetsAtARate(t *testing.T) {
 		"rss <= 30MiB":                      report.Fail,         // a reading is above it
 		"goodput >= 1/s":                    report.NotMeasured,
 	}
-	verdicts(t, analyzed(t, journal{budget: sortedKeys(want)}.write(t, t.TempDir())), want)
+	verdicts(t, measured(t, journal{budget: sortedKeys(want)}), want)
 }
 
 // TestBudgetsAtARateAreDecidedByTheBestStretch: the stretch that was made for the rate decides, else the longest; what
@@ -284,19 +284,15 @@ func TestPeaksBetweenReadings(t *testing.T) {
 		x := policyGrowth("create-pod")
 		x.budget = []string{"rss <= 64MiB"}
 		x.beside = func(t *testing.T, w *record.Writer, trial design.Trial) {
-			for when, peak := range map[record.When]float64{record.Before: 31, record.After: c.peak} {
-				must(t, w.Samples(record.Samples{
-					Treatment: trial.Treatment, Block: trial.Block, When: when,
-					Samples: held{7, 1, 31 + float64(trial.Block)/100, peak}.of("plane"),
-				}))
-			}
+			now := 31 + float64(trial.Block)/100
+			around(t, w, trial, held{7, 1, now, 31}.of("plane"), held{7, 1, now, c.peak}.of("plane"))
 		}
-		for _, b := range analyzed(t, x.write(t, t.TempDir())).Budgets {
+		for _, b := range measured(t, x).Budgets {
 			if b.Verdict != c.want {
 				t.Errorf("compare, a peak of %v: %s: %s", c.peak, b.Verdict, b.Reason)
 			}
 		}
-		verdicts(t, soaked(t, endurance{measured: 60, budget: x.budget, peak: func(at float64) float64 {
+		verdicts(t, measured(t, endurance{measured: 60, budget: x.budget, peak: func(at float64) float64 {
 			if at < 90 {
 				return 40 * mib
 			}

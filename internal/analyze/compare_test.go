@@ -406,9 +406,7 @@ func TestManyGates(t *testing.T) {
 		operations []string
 		want       bool
 	}{{[]string{"a", "b", "c", "d", "e"}, false}, {[]string{"a", "b", "c", "d", "e", "f"}, true}} {
-		rep := analyzed(
-			t, experiment{blocks: 10, cost: millisecond, block: .01, seed: 3, operations: c.operations}.write(t, t.TempDir()),
-		)
+		rep := measured(t, experiment{blocks: 10, cost: millisecond, block: .01, seed: 3, operations: c.operations})
 		if got := strings.Contains(strings.Join(rep.Notes, "\n"), "metrics gate for a treatment"); got != c.want {
 			t.Errorf("%d operations: notes %q", len(c.operations), rep.Notes)
 		}
@@ -552,7 +550,7 @@ func TestEffectsOfFewBlocksAreDecided(t *testing.T) {
 	for name, x := range map[string]experiment{
 		"8 of 10 have times": successors(10, 3, 7), "3 of 15 were replaced": successors(15, 0, 3, 7),
 	} {
-		rep := analyzed(t, x.write(t, t.TempDir()))
+		rep := measured(t, x)
 		if rep.Verdict == report.Invalid || len(rep.Design.Undecidable) > 0 {
 			t.Fatalf("%s: %s: %s, %q", name, rep.Verdict, rep.Reason, rep.Design.Undecidable)
 		}

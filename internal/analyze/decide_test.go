@@ -102,80 +102,67 @@ func TestDecide(t *testing.T) {
 			Gating: gating, BlocksToDecide: &n,
 		}
 	}
-	budgets := func(v ...report.Verdict) (out []report.Budget) {
-		for _, x := range v {
-			out = append(out, report.Budget{
-				Text: "open.cpu <= +5%", Treatment: "x", Verdict: x, Reason: "20 blocks; about 90 blocks in all would decide",
-			})
-		}
-		return out
-	}
+	type effects = []report.Effect
+	type verdicts = []report.Verdict
+	regressed, open := effect(report.Regressed, true), effect(report.Slower, true)
 	for _, c := range []struct {
-		name   string
-		rep    report.Report
-		stop   bool
-		reason string
+		name    string
+		aa      *report.AA
+		effects effects
+		budgets verdicts
+		invalid string
+		stop    bool
+		reason  string
 	}{
 		{
-			"decided",
-			report.Report{
-				AA: quiet,
-				Effects: []report.Effect{
-					effect(report.Regressed, true), effect(report.Equivalent, true), effect(report.Slower, false),
-				},
-			},
+			"decided", quiet,
+			effects{regressed, effect(report.Equivalent, true), effect(report.Slower, false)},
+			nil, "",
 			true, "2 effects decided",
 		},
 		{
-			"open effect",
-			report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, true), effect(report.Slower, true)}},
-			false, "open.cpu under x: +3.0 % [1.0, 5.0] so far, higher, but perhaps by less than " +
-				"the margin (about 60 blocks in all would decide)",
+			"open effect", quiet, effects{regressed, open}, nil, "", false, "open.cpu under x: +3.0 % [1.0, 5.0] so far, " +
+				"higher, but perhaps by less than the margin (about 60 blocks in all would decide)",
 		},
+		{"budgets decide", quiet, effects{open}, verdicts{report.Pass, report.Fail}, "", true, "2 budgets decided"},
+		{"open budget", quiet, effects{regressed}, verdicts{report.Pass, report.Inconclusive}, "", false, "about 90 blocks"},
 		{
-			"budgets decide",
-			report.Report{
-				AA: quiet, Effects: []report.Effect{effect(report.Slower, true)}, Budgets: budgets(report.Pass, report.Fail),
-			},
-			true, "2 budgets decided",
-		},
-		{
-			"open budget",
-			report.Report{
-				AA: quiet, Effects: []report.Effect{effect(report.Regressed, true)},
-				Budgets: budgets(report.Pass, report.Inconclusive),
-			},
-			false, "about 90 blocks",
-		},
-		{
-			"a budget that cannot be measured is not waited for",
-			report.Report{AA: quiet, Budgets: budgets(report.Pass, report.NotMeasured)},
+			"a budget that cannot be measured is not waited for", quiet, nil,
+			verdicts{report.Pass, report.NotMeasured},
+			"",
 			true, "1 budget decided",
 		},
 		{
-			"no budget can be measured",
-			report.Report{
-				AA: quiet, Effects: []report.Effect{effect(report.Faster, true)}, Budgets: budgets(report.NotMeasured),
-			},
+			"no budget can be measured", quiet,
+			effects{effect(report.Faster, true)},
+			verdicts{report.NotMeasured},
+			"",
 			false, "higher",
 		},
 		{
-			"nothing gates",
-			report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, false)}},
-			false,
+			"nothing gates", quiet,
+			effects{effect(report.Regressed, false)},
+			nil, "", false,
 			"nothing that was measured decides",
 		},
-		{"no A/A", report.Report{Effects: []report.Effect{effect(report.Regressed, true)}}, false, "A/A"},
+		{"no A/A", nil, effects{regressed}, nil, "", false, "A/A"},
 		{
-			"A/A differs",
-			report.Report{
-				AA: &report.AA{Effects: quiet.Effects}, Verdict: report.Invalid, Reason: "unreliable on this host: aa",
-				Effects: []report.Effect{effect(report.Regressed, true)},
-			},
-			false, "unreliable",
+			"A/A differs", &report.AA{Effects: quiet.Effects},
+			effects{regressed},
+			nil, "unreliable on this host: aa", false,
+			"unreliable",
 		},
 	} {
-		if stop, reason := Decide(&c.rep); stop != c.stop || !strings.Contains(reason, c.reason) {
+		rep := &report.Report{AA: c.aa, Effects: c.effects, Reason: c.invalid}
+		if c.invalid != "" {
+			rep.Verdict = report.Invalid
+		}
+		for _, v := range c.budgets {
+			rep.Budgets = append(rep.Budgets, report.Budget{
+				Text: "open.cpu <= +5%", Treatment: "x", Verdict: v, Reason: "20 blocks; about 90 blocks in all would decide",
+			})
+		}
+		if stop, reason := Decide(rep); stop != c.stop || !strings.Contains(reason, c.reason) {
 			t.Errorf("%s: stop %v: %s", c.name, stop, reason)
 		}
 	}
@@ -199,7 +186,7 @@ func TestStatusesOfComparisons(t *testing.T) {
 		x.drop = func(treatment string, block int) bool {
 			return c.end != record.Complete && block == 11 && treatment == design.AAArm
 		}
-		rep := analyzed(t, x.write(t, t.TempDir()))
+		rep := measured(t, x)
 		blocks := 11
 		if c.end == record.Complete {
 			blocks = 12

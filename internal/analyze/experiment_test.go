@@ -274,21 +274,20 @@ func (x *experiment) wire(
 		calls = append(calls, c)
 	}
 	cpu := x.truth(id, x.operations[0], block) * shared("cpu") * own * float64(good)
+	around(t, w, trial, []metric.Sample{
+		{Subject: "endpoint", Metric: "cpu", Value: 10},
+		{Subject: "sts", Metric: "cpu", Value: 5},
+		{Subject: "endpoint", Metric: "upstream_calls", Value: 7},
+		{Subject: "generator", Metric: "cpu", Value: 1},
+		{Subject: "host", Metric: "host_cpu", Value: 1},
+	}, []metric.Sample{
+		{Subject: "endpoint", Metric: "cpu", Value: 10 + cpu*.75},
+		{Subject: "sts", Metric: "cpu", Value: 5 + cpu*.25},
+		{Subject: "endpoint", Metric: "upstream_calls", Value: 7 + float64(good)/4},
+		{Subject: "generator", Metric: "cpu", Value: 3},
+		{Subject: "host", Metric: "host_cpu", Value: 20},
+	})
 	must(t,
-		w.Samples(record.Samples{Treatment: id, Block: block, When: record.Before, Samples: []metric.Sample{
-			{Subject: "endpoint", Metric: "cpu", Value: 10},
-			{Subject: "sts", Metric: "cpu", Value: 5},
-			{Subject: "endpoint", Metric: "upstream_calls", Value: 7},
-			{Subject: "generator", Metric: "cpu", Value: 1},
-			{Subject: "host", Metric: "host_cpu", Value: 1},
-		}}),
-		w.Samples(record.Samples{Treatment: id, Block: block, When: record.After, Samples: []metric.Sample{
-			{Subject: "endpoint", Metric: "cpu", Value: 10 + cpu*.75},
-			{Subject: "sts", Metric: "cpu", Value: 5 + cpu*.25},
-			{Subject: "endpoint", Metric: "upstream_calls", Value: 7 + float64(good)/4},
-			{Subject: "generator", Metric: "cpu", Value: 3},
-			{Subject: "host", Metric: "host_cpu", Value: 20},
-		}}),
 		w.Window(window), w.Calls(id, block, calls),
 		w.Generator(
 			record.Generator{
@@ -297,6 +296,15 @@ func (x *experiment) wire(
 			},
 		),
 	)
+}
+
+// around writes what probes read before and after a trial.
+func around(t *testing.T, w *record.Writer, trial design.Trial, before, after []metric.Sample) {
+	t.Helper()
+	x := record.Samples{Treatment: trial.Treatment, Block: trial.Block, When: record.Before, Samples: before}
+	must(t, w.Samples(x))
+	x.When, x.Samples = record.After, after
+	must(t, w.Samples(x))
 }
 
 // slower makes seccomp cost more by a factor; other arms cost a microsecond.

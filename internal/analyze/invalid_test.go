@@ -57,9 +57,9 @@ func TestInvalidRunsGiveNoEffect(t *testing.T) {
 		report  *report.Report
 		invalid bool
 	}{
-		"sound": {analyzedRecord(t, sound.record()), false}, "sound calls": {analyzed(t, calls.write(t, t.TempDir())), false},
+		"sound": {analyzedRecord(t, sound.record()), false}, "sound calls": {measured(t, calls), false},
 		"A/A differs":    {analyzedRecord(t, differs.record()), true},
-		"generator late": {analyzed(t, late.write(t, t.TempDir())), true},
+		"generator late": {measured(t, late), true},
 		"not in force":   {analyzedRecord(t, notInForce(sound.record())), true},
 	} {
 		rep := c.report

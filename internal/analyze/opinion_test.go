@@ -92,7 +92,7 @@ func TestClosedSoaks(t *testing.T) {
 		{"an older record", nil, nil, signature.Possible, report.None, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rep := soaked(t, endurance{effort: c.effort, placement: c.placement, warm: 2, measured: 60})
+			rep := measured(t, endurance{effort: c.effort, placement: c.placement, warm: 2, measured: 60})
 			g := rep.Generator
 			if g.Verdict != c.want || g.Valid != (c.want != signature.Limiting) || rep.Verdict != c.verdict ||
 				g.RuledOut() != (c.want == signature.RuledOut) {
@@ -147,7 +147,7 @@ func TestSharedSearches(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rep := analyzed(t, journal{trace: traced(c.full), placement: c.placement}.write(t, t.TempDir()))
+			rep := measured(t, journal{trace: traced(c.full), placement: c.placement})
 			if g := rep.Generator; g.Verdict != c.want || !g.Valid || g.Lateness == nil {
 				t.Errorf("%+v", g)
 			}
@@ -202,9 +202,7 @@ func TestLateLadders(t *testing.T) {
 		{"all answered well", false, []time.Duration{late, late}, report.None, true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rep := analyzed(
-				t, journal{trace: func(string) capacity.Trace { return ladderTrace(c.fails, c.late...) }}.write(t, t.TempDir()),
-			)
+			rep := measured(t, journal{trace: func(string) capacity.Trace { return ladderTrace(c.fails, c.late...) }})
 			if rep.Verdict != c.verdict || rep.Generator.Valid != c.valid || !strings.Contains(rep.Generator.Reason, c.reason) {
 				t.Errorf("verdict %s (%s), generator %+v", rep.Verdict, rep.Reason, rep.Generator)
 			}

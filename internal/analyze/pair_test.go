@@ -71,10 +71,7 @@ func costlier(by float64) func(string, string, int) float64 {
 func TestCompareWithinARun(t *testing.T) {
 	t.Parallel()
 	rec := experiment{blocks: 20, seed: 3, cost: costlier(.05), block: .3}.record()
-	own, err := Analyze(rec, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := reportOf(t, rec)
 	rep := compared(t, rec, rec, "", "enforcer=seccomp", CompareOptions{})
 	got, want := effectOf(t, rep, "enforcer=seccomp"), effectOf(t, own, "enforcer=seccomp")
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -437,11 +434,7 @@ func imported(t *testing.T, name, src string) Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := record.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Run{Name: name, Record: rec}
+	return Run{Name: name, Record: opened(t, dir)}
 }
 
 func serviceEffect(t *testing.T, a, b Run) report.Effect {

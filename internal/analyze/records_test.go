@@ -47,8 +47,11 @@ func TestOldRecordsStayReadable(t *testing.T) {
 	t.Parallel()
 	if *sample {
 		writeSample(t)
-		writeComparisons(t)
-		writeSoak(t)
+		x, want := keptSoak()
+		keepRecord(t, "v1-soak", x.write(t, t.TempDir()), want)
+		for name, c := range comparisons() {
+			keepRecord(t, name, c.x.write(t, t.TempDir()), c.want)
+		}
 	}
 	journals, err := filepath.Glob("testdata/records/*/" + record.JournalFile)
 	if err != nil || len(journals) == 0 {
@@ -65,8 +68,7 @@ func readable(t *testing.T, dir string) {
 	b, err := os.ReadFile(dir + ".expect.json")
 	must(t, err)
 	must(t, json.Unmarshal(b, &want))
-	r, err := record.Open(dir)
-	must(t, err)
+	r := opened(t, dir)
 	if len(r.Warnings) > 0 || len(r.Unknown) > 0 {
 		t.Errorf("reading: %q, unknown lines %v", r.Warnings, r.Unknown)
 	}
@@ -141,17 +143,22 @@ func rateOf(rep *report.Report, treatment string) float64 {
 	return 0
 }
 
-// writeSample makes a record by the code of today, of the simulated limiter at 150/s, with what a correct reader must
-// find in it.
+// keepRecord keeps a record by the code of today, unless one of the name is there, with what a correct reader must find
+// in it: a record that is there is never written again.
+func keepRecord(t *testing.T, name, written string, want expectation) {
+	t.Helper()
+	dir := filepath.Join("testdata", "records", name)
+	if _, err := os.Stat(dir); err == nil {
+		return
+	}
+	must(t, os.MkdirAll(filepath.Dir(dir), 0o755), os.CopyFS(dir, os.DirFS(written)))
+	b, err := json.MarshalIndent(want, "", "  ")
+	must(t, err, os.WriteFile(dir+".expect.json", append(b, '\n'), 0o644))
+}
+
+// writeSample keeps a search of the simulated limiter at 150/s.
 func writeSample(t *testing.T) {
 	t.Helper()
-	const dir = "testdata/records/v1-capacity"
-	if _, err := os.Stat(dir); err == nil {
-		return // old records are kept as they were written
-	}
-	must(t, os.MkdirAll(filepath.Dir(dir), 0o755))
-	written := journal{budget: []string{"capacity >= 100/s", "response.p99 <= 500ms at 50/s"}}.write(t, t.TempDir())
-	must(t, os.CopyFS(dir, os.DirFS(written)))
 	tr := limitedTrace(1)
 	want := expectation{
 		Calls: tr.Calls.Len(), Histograms: 8, Trials: 1, Status: report.Complete, Verdict: report.Pass,
@@ -163,9 +170,8 @@ func writeSample(t *testing.T) {
 			want.Good++
 		}
 	}
-	b, err := json.MarshalIndent(want, "", "  ")
-	must(t, err)
-	must(t, os.WriteFile(dir+".expect.json", append(b, '\n'), 0o644))
+	j := journal{budget: []string{"capacity >= 100/s", "response.p99 <= 500ms at 50/s"}}
+	keepRecord(t, "v1-capacity", j.write(t, t.TempDir()), want)
 }
 
 // comparisons are the kept records of the questions compare and scale, with what a correct reader must find in them.
@@ -228,25 +234,10 @@ func comparisons() map[string]struct {
 	}
 }
 
-// writeComparisons writes those that are not there. A record that is there is never written again.
-func writeComparisons(t *testing.T) {
-	t.Helper()
-	for name, c := range comparisons() {
-		dir := filepath.Join("testdata", "records", name)
-		if _, err := os.Stat(dir); err == nil {
-			continue
-		}
-		must(t, os.CopyFS(dir, os.DirFS(c.x.write(t, t.TempDir()))))
-		b, err := json.MarshalIndent(c.want, "", "  ")
-		must(t, err)
-		must(t, os.WriteFile(dir+".expect.json", append(b, '\n'), 0o644))
-	}
-}
-
 // TestGoldenReports: the whole report of the kept records.
 func TestGoldenReports(t *testing.T) {
 	t.Parallel()
-	names := []string{"v1-capacity", "v1-quota"}
+	names := []string{"v1-capacity", "v1-quota", "v1-soak"}
 	for name := range comparisons() {
 		names = append(names, name)
 	}
@@ -294,44 +285,11 @@ func keptSoak() (endurance, expectation) {
 	}
 }
 
-// writeSoak writes the record if it is not there. A record that is there is never written again.
-func writeSoak(t *testing.T) {
-	t.Helper()
-	const dir = "testdata/records/v1-soak"
-	if _, err := os.Stat(dir); err == nil {
-		return
-	}
-	x, want := keptSoak()
-	must(t, os.CopyFS(dir, os.DirFS(x.write(t, t.TempDir()))))
-	b, err := json.MarshalIndent(want, "", "  ")
-	must(t, err)
-	must(t, os.WriteFile(dir+".expect.json", append(b, '\n'), 0o644))
-}
-
-// TestGoldenSoak: the whole report of the kept record.
-func TestGoldenSoak(t *testing.T) {
-	t.Parallel()
-	rep := analyzed(t, filepath.Join("testdata", "records", "v1-soak"))
-	var got bytes.Buffer
-	must(t, report.JSON(&got, rep))
-	path := filepath.Join("testdata", "v1-soak.report.json")
-	if *update {
-		must(t, os.WriteFile(path, got.Bytes(), 0o644))
-		return
-	}
-	want, err := os.ReadFile(path)
-	must(t, err)
-	if d := cmp.Diff(string(want), got.String()); d != "" {
-		t.Errorf("(-want +got), -update writes it anew:\n%s", d)
-	}
-}
-
 // TestAnalysisLeavesTheRecord: a record may be analyzed again, with other budgets.
 func TestAnalysisLeavesTheRecord(t *testing.T) {
 	t.Parallel()
 	x := endurance{warm: 10, measured: 60, lateness: 0.004}
-	r, err := record.Open(x.write(t, t.TempDir()))
-	must(t, err)
+	r := opened(t, x.write(t, t.TempDir()))
 	first, err := Analyze(r, Options{Budget: []string{"cpu <= 1s"}})
 	must(t, err)
 	again, err := Analyze(r, Options{Budget: []string{"response.p50 <= 1s"}})
@@ -345,8 +303,7 @@ func TestAnalysisLeavesTheRecord(t *testing.T) {
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	x := endurance{warm: 100, measured: 1400, window: 2, restarts: []float64{401}}
-	r, err := record.Open(x.write(t, t.TempDir()))
-	must(t, err)
+	r := opened(t, x.write(t, t.TempDir()))
 	every := Windows(r, "engine=cedar")
 	if len(every) != 750 || !every[0].WarmUp || every[50].WarmUp || every[50].Start != 100 || !every[200].Restarted ||
 		every[200].CPU != nil || every[201].CPU == nil {
@@ -355,9 +312,7 @@ func TestWindows(t *testing.T) {
 	if Windows(r, "other") != nil || len(Windows(r, "")) != 750 {
 		t.Error("windows of another treatment")
 	}
-	rep, err := Analyze(r, Options{})
-	must(t, err)
-	few := all(t, rep).Moments
+	few := all(t, reportOf(t, r)).Moments
 	if len(few) > mostMoments || len(few) < mostMoments/3 || few[16].End != 100 || few[17].Start != 100 {
 		t.Errorf("%d moments, %+v", len(few), few[16])
 	}

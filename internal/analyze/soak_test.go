@@ -20,11 +20,6 @@ import (
 	"tare/rigs/hosttest"
 )
 
-func soaked(t *testing.T, x endurance) *report.Report {
-	t.Helper()
-	return analyzed(t, x.write(t, t.TempDir()))
-}
-
 // all is the entry of all operations together.
 func all(t *testing.T, rep *report.Report) *report.Soak {
 	t.Helper()
@@ -68,6 +63,15 @@ func verdicts(t *testing.T, rep *report.Report, want map[string]report.Verdict) 
 	}
 }
 
+// judged is the report on a soak with budgets of given verdicts.
+func judged(t *testing.T, x endurance, want map[string]report.Verdict) *report.Report {
+	t.Helper()
+	x.budget = sortedKeys(want)
+	rep := measured(t, x)
+	verdicts(t, rep, want)
+	return rep
+}
+
 func show(v *float64) any {
 	if v == nil {
 		return "–"
@@ -79,14 +83,9 @@ func show(v *float64) any {
 func TestLeak(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
-	const drift = "rss drift <= 1MiB/h"
+	leak := func(at float64) float64 { return 30*mib + sawtooth(at) + at/60*mib }
 	for seed := range uint64(4) {
-		rep := soaked(
-			t,
-			endurance{
-				seed: seed, budget: []string{drift}, rss: func(at float64) float64 { return 30*mib + sawtooth(at) + at/60*mib },
-			},
-		)
+		rep := judged(t, endurance{seed: seed, rss: leak}, map[string]report.Verdict{"rss drift <= 1MiB/h": report.Fail})
 		s := all(t, rep)
 		d := s.Drift["rss"]
 		if d.Verdict != report.Regressed || d.N != 300 || !(*d.Lo <= 60*mib && 60*mib <= *d.Hi) || d.Margin != driftMargin {
@@ -99,7 +98,6 @@ func TestLeak(t *testing.T) {
 				t.Errorf("seed %d: %s drifts by %+v", seed, name, d)
 			}
 		}
-		verdicts(t, rep, map[string]report.Verdict{drift: report.Fail})
 		if rep.Verdict != report.Fail || !warned(rep, "looks like a leak") {
 			t.Errorf("verdict %s, warnings %q", rep.Verdict, rep.Warnings)
 		}
@@ -110,21 +108,7 @@ func TestLeak(t *testing.T) {
 func TestNoDrift(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
-	rep := soaked(t, endurance{budget: []string{
-		"rss drift <= 20MiB/h", "deny.response.mean drift <= 10ms/h", "cpu drift <= 1ms/h", "error <= 0.1%",
-		"response.p99 <= 50ms", "response.p99 <= 19ms",
-		"permit.response.p50 <= 9ms", "cpu <= 3ms", "cpu <= 1ms", "rss <= 37.5MiB", "rss <= 30MiB", "goodput >= 90/s",
-		"response.p99999 <= 1s", "response.mean <= 9ms", "response.max <= 1ms",
-		"heap_used <= 100MiB", "deny.cpu drift <= 1ms/h", "none.error <= 1%", "response.p50 <= 20ms at 50/s", "wall <= 1s",
-		"rss drift <= 60%/h",
-	}})
-	s := all(t, rep)
-	for _, name := range []string{"rss", "cpu", "response.mean"} {
-		if d := s.Drift[name]; d.Verdict != report.Equivalent {
-			t.Errorf("%s: %+v, %v to %v", name, d, show(d.Lo), show(d.Hi))
-		}
-	}
-	verdicts(t, rep, map[string]report.Verdict{
+	rep := judged(t, endurance{}, map[string]report.Verdict{
 		"rss drift <= 20MiB/h": report.Pass, "deny.response.mean drift <= 10ms/h": report.Pass,
 		"cpu drift <= 1ms/h": report.Pass, "error <= 0.1%": report.Pass,
 		"response.p99 <= 50ms": report.Pass, "response.p99 <= 19ms": report.Fail, "permit.response.p50 <= 9ms": report.Fail,
@@ -136,6 +120,12 @@ func TestNoDrift(t *testing.T) {
 		"response.p50 <= 20ms at 50/s": report.NotMeasured, "wall <= 1s": report.NotMeasured,
 		"rss drift <= 60%/h": report.Pass,
 	})
+	s := all(t, rep)
+	for _, name := range []string{"rss", "cpu", "response.mean"} {
+		if d := s.Drift[name]; d.Verdict != report.Equivalent {
+			t.Errorf("%s: %+v, %v to %v", name, d, show(d.Lo), show(d.Hi))
+		}
+	}
 	if len(rep.Operations) != 2 || rep.Operations[0].Answers["deny"] != 30000 || rep.Operations[0].Outcomes.OK != 30000 {
 		t.Errorf("operations %+v", rep.Operations)
 	}
@@ -177,10 +167,11 @@ func target(t *testing.T, rep *report.Report) {
 func TestRestarts(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
-	rep := soaked(t, endurance{
+	rep := judged(t, endurance{
 		restarts: []float64{251, 455}, outage: [2]float64{250, 254},
-		budget: []string{"rss drift <= 1MiB/h", "error <= 0.1%", "goodput >= 99/s"},
-		rss:    func(at float64) float64 { return 30*mib + sawtooth(at) + at/60*mib },
+		rss: func(at float64) float64 { return 30*mib + sawtooth(at) + at/60*mib },
+	}, map[string]report.Verdict{
+		"rss drift <= 1MiB/h": report.Fail, "error <= 0.1%": report.Inconclusive, "goodput >= 99/s": report.Inconclusive,
 	})
 	s := all(t, rep)
 	if len(s.Restarts) != 2 || s.Restarts[0] < 251 || s.Restarts[0] > 257 || s.Restarts[1] != 456 ||
@@ -196,12 +187,6 @@ func TestRestarts(t *testing.T) {
 	if len(s.Outages) != 1 || s.Outages[0].Start != 250 || s.Outages[0].End != 254 || s.Outages[0].Calls != 40 {
 		t.Errorf("outages %+v", s.Outages)
 	}
-	verdicts(
-		t, rep,
-		map[string]report.Verdict{
-			"rss drift <= 1MiB/h": report.Fail, "error <= 0.1%": report.Inconclusive, "goodput >= 99/s": report.Inconclusive,
-		},
-	)
 	if s.Total.Little != nil || !warned(rep, "started anew 2 times") || !warned(rep, "no call was answered well") {
 		t.Errorf("Little %+v, warnings %q", s.Total.Little, rep.Warnings)
 	}
@@ -218,7 +203,7 @@ func TestRestarts(t *testing.T) {
 // TestRestartIsNoLeak: memory that is small again after a restart is neither a leak nor the end of one.
 func TestRestartIsNoLeak(t *testing.T) {
 	t.Parallel()
-	rep := soaked(t, endurance{restarts: []float64{400}, rss: func(at float64) float64 {
+	rep := measured(t, endurance{restarts: []float64{400}, rss: func(at float64) float64 {
 		return (30+20*math.Exp(-at/15))*mib + sawtooth(at)
 	}})
 	if d := all(t, rep).Drift["rss"]; d.Verdict != report.Equivalent && d.Verdict != report.EffectInconclusive {
@@ -229,7 +214,9 @@ func TestRestartIsNoLeak(t *testing.T) {
 // TestWithoutProbes: a target that cannot be read has no costs, and its calls are told.
 func TestWithoutProbes(t *testing.T) {
 	t.Parallel()
-	rep := soaked(t, endurance{noProbes: true, budget: []string{"rss drift <= 1MiB/h", "error <= 1%", "cpu <= 1ms"}})
+	rep := judged(t, endurance{noProbes: true}, map[string]report.Verdict{
+		"rss drift <= 1MiB/h": report.NotMeasured, "error <= 1%": report.Pass, "cpu <= 1ms": report.NotMeasured,
+	})
 	s := all(t, rep)
 	if len(rep.Target) != 0 || s.Total.CPUPerOp != nil {
 		t.Errorf("target %+v", rep.Target)
@@ -237,19 +224,14 @@ func TestWithoutProbes(t *testing.T) {
 	if _, ok := s.Drift["rss"]; ok || len(s.Drift) != 2 {
 		t.Errorf("drifts %v", s.Drift)
 	}
-	verdicts(
-		t, rep,
-		map[string]report.Verdict{
-			"rss drift <= 1MiB/h": report.NotMeasured, "error <= 1%": report.Pass, "cpu <= 1ms": report.NotMeasured,
-		},
-	)
 }
 
 // TestWrongAnswers: they are loud, they count as errors, and what they said is counted.
 func TestWrongAnswers(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
-	rep := soaked(t, endurance{wrong: func(float64) uint64 { return 5 }, budget: []string{"error <= 1%"}})
+	always := func(float64) uint64 { return 5 }
+	rep := judged(t, endurance{wrong: always}, map[string]report.Verdict{"error <= 1%": report.Fail})
 	op := rep.Operations[0]
 	if op.Outcomes.Wrong != 1500 || op.Answers["deny"] != 28500 || op.Answers["permit"] != 1500 {
 		t.Errorf("%+v, answers %v", op.Outcomes, op.Answers)
@@ -257,7 +239,6 @@ func TestWrongAnswers(t *testing.T) {
 	if !warned(rep, "deny: 1500 of 30000 answers were wrong") || !warned(rep, "the answer is permit (1500)") {
 		t.Errorf("warnings %q", rep.Warnings)
 	}
-	verdicts(t, rep, map[string]report.Verdict{"error <= 1%": report.Fail})
 }
 
 // TestTrespassesOfASoak: one that was permitted breaks the budget, and so few of them decide nothing.
@@ -287,7 +268,7 @@ func TestTrespassesOfASoak(t *testing.T) {
 		},
 	} {
 		c.twin, c.budget = true, []string{"permitted <= 0"}
-		rep := soaked(t, c.endurance)
+		rep := measured(t, c.endurance)
 		if b := rep.Budgets[0]; b.Verdict != c.want || rep.Verdict != c.want || !strings.Contains(b.Reason, c.says) {
 			t.Errorf("%s: %s, %s: %s", c.name, rep.Verdict, b.Verdict, b.Reason)
 		}
@@ -313,7 +294,7 @@ func TestContradictedAnswersAreInvalid(t *testing.T) {
 		{"others' permits", map[string]float64{"permit": 40}, 3, false, true},
 		{"no more than got no answer", map[string]float64{"permit": -3, "not-applicable": 3}, 3, false, false},
 	} {
-		rep := soaked(t, endurance{
+		rep := measured(t, endurance{
 			measured: 60, warm: 6, budget: []string{"error <= 5%"}, answers: func(seen map[string]uint64) record.Answers {
 				a := record.Answers{Before: map[string]float64{}, After: map[string]float64{}, Unanswered: c.unanswered}
 				for _, word := range []string{"permit", "deny", "not-applicable"} {
@@ -338,7 +319,7 @@ func TestContradictedAnswersAreInvalid(t *testing.T) {
 // TestShortSoaksAreNotJudged: less than the time that a trend needs shows no trend, and no absence of one.
 func TestShortSoaksAreNotJudged(t *testing.T) {
 	t.Parallel()
-	rep := soaked(t, endurance{measured: 60, warm: 6})
+	rep := measured(t, endurance{measured: 60, warm: 6})
 	for name, d := range all(t, rep).Drift {
 		if d.Verdict != report.EffectInconclusive || d.Reason == "" {
 			t.Errorf("%s is %s: %s", name, d.Verdict, d.Reason)
@@ -363,12 +344,12 @@ func TestAnswerChecks(t *testing.T) {
 			}
 		}
 	}
-	rep := soaked(t, endurance{measured: 120, answers: counts(0, 0)})
+	rep := measured(t, endurance{measured: 120, answers: counts(0, 0)})
 	if len(rep.Answers) != 2 || !rep.Answers[0].Agrees || !rep.Answers[1].Agrees || rep.Answers[1].Client != 9000 ||
 		len(rep.Warnings) > 0 {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
-	rep = soaked(t, endurance{measured: 120, answers: counts(500, 3), budget: []string{"error <= 0.1%", "error <= 5%"}})
+	rep = measured(t, endurance{measured: 120, answers: counts(500, 3), budget: []string{"error <= 0.1%", "error <= 5%"}})
 	verdicts(t, rep, map[string]report.Verdict{"error <= 0.1%": report.Inconclusive, "error <= 5%": report.Inconclusive})
 	if b := rep.Budgets[1]; b.Hi == nil || *b.Hi < 500./12000 || b.Reason != runInvalid {
 		t.Errorf("a budget of a run whose counts contradict each other: %+v", b)
@@ -384,15 +365,15 @@ func TestAnswerChecks(t *testing.T) {
 	if !warned(rep, `the target counted 500 answers "not-applicable", and its callers got 0 (and 3 calls got none)`) || !warned(rep, `counted 8500 answers "permit", and its callers got 9000`) {
 		t.Errorf("warnings %q", rep.Warnings)
 	}
-	rep = soaked(t, endurance{measured: 120, answers: counts(3, 3)})
+	rep = measured(t, endurance{measured: 120, answers: counts(3, 3)})
 	if !rep.Answers[0].Agrees || !rep.Answers[1].Agrees || !rep.Answers[2].Agrees || len(rep.Warnings) > 0 {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
-	rep = soaked(t, endurance{measured: 120, answers: counts(0, 0), restarts: []float64{101}})
+	rep = measured(t, endurance{measured: 120, answers: counts(0, 0), restarts: []float64{101}})
 	if rep.Answers[0].Agrees || rep.Answers[0].Reason == "" || !warned(rep, "cannot be compared with") {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
-	rep = soaked(t, endurance{measured: 60, answers: func(map[string]uint64) record.Answers {
+	rep = measured(t, endurance{measured: 60, answers: func(map[string]uint64) record.Answers {
 		return record.Answers{Error: "status 401"}
 	}})
 	if len(rep.Answers) != 0 || !warned(rep, "could not be read: status 401") {
@@ -407,13 +388,13 @@ func TestPartOfASoak(t *testing.T) {
 		"interrupted": {measured: 500, planned: 3600, status: record.Interrupted},
 		"killed":      {measured: 500, planned: 3600, killed: true},
 	} {
-		x.budget = []string{"error <= 1%", "rss drift <= 1MiB/h"}
 		x.rss = func(at float64) float64 { return 30*mib + at/60*mib }
-		rep := soaked(t, x)
+		rep := judged(
+			t, x, map[string]report.Verdict{"error <= 1%": report.Inconclusive, "rss drift <= 1MiB/h": report.Fail},
+		)
 		if string(rep.Status) != name || rep.Verdict != report.Fail {
 			t.Errorf("%s: status %s, verdict %s", name, rep.Status, rep.Verdict)
 		}
-		verdicts(t, rep, map[string]report.Verdict{"error <= 1%": report.Inconclusive, "rss drift <= 1MiB/h": report.Fail})
 		s := all(t, rep)
 		if s.Seconds != 500 || s.Planned != 3600 || s.Total.Outcomes.OK != 50000 ||
 			!warned(rep, "8m20s of the 1h that were planned") {
@@ -447,13 +428,8 @@ func TestSpan(t *testing.T) {
 // TestBeforeAnything: a run that ended within its warm-up measured nothing, and is not called anything.
 func TestBeforeAnything(t *testing.T) {
 	t.Parallel()
-	r, err := record.Open(
-		endurance{
-			warm: 30, measured: 1e-10, planned: 600, killed: true, budget: []string{"error <= 1%"},
-		}.write(t, t.TempDir()),
-	)
-	must(t, err)
-	rep := analyzedRecord(t, r)
+	x := endurance{warm: 30, measured: 1e-10, planned: 600, killed: true, budget: []string{"error <= 1%"}}
+	rep := analyzedRecord(t, opened(t, x.write(t, t.TempDir())))
 	if rep.Verdict != report.Inconclusive || !warned(rep, "nothing was measured") ||
 		all(t, rep).Total.Outcomes.Ended() != 0 {
 		t.Errorf("%s: %s, warnings %q", rep.Verdict, rep.Reason, rep.Warnings)
@@ -464,33 +440,28 @@ func TestBeforeAnything(t *testing.T) {
 // TestFewWindows: below twenty there is no trend.
 func TestFewWindows(t *testing.T) {
 	t.Parallel()
-	rep := soaked(t, endurance{warm: 2, measured: 30, budget: []string{"rss drift <= 1MiB/h"}})
+	rep := judged(
+		t, endurance{warm: 2, measured: 30}, map[string]report.Verdict{"rss drift <= 1MiB/h": report.Inconclusive},
+	)
 	d := all(t, rep).Drift["rss"]
 	if d.Verdict != report.EffectInconclusive || d.Lo != nil || !strings.Contains(d.Reason, "15 windows") {
 		t.Errorf("%+v", d)
 	}
-	verdicts(t, rep, map[string]report.Verdict{"rss drift <= 1MiB/h": report.Inconclusive})
 }
 
 // TestLittle: callers whose time is not accounted for are a warning; an open loop has none.
 func TestLittle(t *testing.T) {
 	t.Parallel()
-	rep := soaked(t, endurance{workers: 3})
+	rep := measured(t, endurance{workers: 3})
 	if l := all(t, rep).Total.Little; l == nil || l.Expected != 3 || !warned(rep, "Little's law") {
 		t.Errorf("%+v, warnings %q", l, rep.Warnings)
 	}
-	rep = soaked(
-		t, endurance{open: true, budget: []string{"response.p50 <= 20ms at 100/s", "response.p50 <= 20ms at 50/s"}},
-	)
+	rep = judged(t, endurance{open: true}, map[string]report.Verdict{
+		"response.p50 <= 20ms at 100/s": report.Pass, "response.p50 <= 20ms at 50/s": report.NotMeasured,
+	})
 	if s := all(t, rep); s.Total.Little != nil || s.Rate != 100 || len(rep.Warnings) > 0 {
 		t.Errorf("%+v, warnings %q", s.Total.Little, rep.Warnings)
 	}
-	verdicts(
-		t, rep,
-		map[string]report.Verdict{
-			"response.p50 <= 20ms at 100/s": report.Pass, "response.p50 <= 20ms at 50/s": report.NotMeasured,
-		},
-	)
 }
 
 // TestBadGenerator: one that did not send, or sent most calls late, is no measurement; one that was late now and then
@@ -531,7 +502,7 @@ func TestBadGenerator(t *testing.T) {
 		{"not in force", endurance{unverified: true, budget: []string{"cpu <= 3ms"}}, report.Invalid},
 	} {
 		c.x.measured = cmp.Or(c.x.measured, 60)
-		rep := soaked(t, c.x)
+		rep := measured(t, c.x)
 		if rep.Verdict != c.verdict {
 			t.Errorf("%s: %s (%s), want %s", c.name, rep.Verdict, rep.Reason, c.verdict)
 		}
@@ -548,12 +519,7 @@ func TestBadGenerator(t *testing.T) {
 // that is broken is broken only if it is without that delay.
 func TestLateCallsAreABoundBesideTimes(t *testing.T) {
 	t.Parallel()
-	rep := soaked(t, endurance{open: true, tardy: 0.03, budget: []string{
-		"response.p99 <= 50ms", "response.p99 <= 30ms", "response.p99 <= 5ms", "deny.response.p99 <= 30ms",
-		"response.p99 >= 30ms", "response.p50 <= 20ms", "response.max <= 50ms", "response.mean <= 11ms",
-		"response.mean <= 10.3ms", "goodput >= 90/s",
-	}})
-	verdicts(t, rep, map[string]report.Verdict{
+	rep := judged(t, endurance{open: true, tardy: 0.03}, map[string]report.Verdict{
 		"response.p99 <= 50ms": report.Pass, "response.p99 <= 30ms": report.Inconclusive,
 		"response.p99 <= 5ms": report.Fail, "deny.response.p99 <= 30ms": report.Inconclusive,
 		"response.p99 >= 30ms": report.Inconclusive, "response.p50 <= 20ms": report.Pass,
@@ -585,12 +551,10 @@ func TestLateCallsAreABoundBesideTimes(t *testing.T) {
 // what held it up.
 func TestBehindForAWhile(t *testing.T) {
 	t.Parallel()
-	rep := soaked(t, endurance{
+	rep := judged(t, endurance{
 		open: true, window: 1, warm: 6, measured: 60, held: [2]float64{20, 22}, stolen: 0.3, local: true,
-		budget: []string{"error <= 0.1%"},
-	})
+	}, map[string]report.Verdict{"error <= 0.1%": report.Pass})
 	s := all(t, rep)
-	verdicts(t, rep, map[string]report.Verdict{"error <= 0.1%": report.Pass})
 	if s.Behind != 2 || s.BehindWhy != "the hypervisor took 30 % of this host's CPU time meanwhile" ||
 		rep.Verdict != report.Pass {
 		t.Errorf("%s, behind for %v s: %q", rep.Verdict, s.Behind, s.BehindWhy)
@@ -607,7 +571,7 @@ func TestBehindForAWhile(t *testing.T) {
 func TestDeadTarget(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []bool{true, false} {
-		rep := soaked(t, endurance{
+		rep := measured(t, endurance{
 			open: true, window: 1, warm: 2, measured: 20, outage: [2]float64{9, 23}, refused: refused, tardy: 0.02,
 			budget: []string{"error <= 0.1%", "response.p99 <= 1s", "goodput >= 90/s", "response.mean <= 20s"},
 		})
@@ -643,11 +607,9 @@ func TestStalledTarget(t *testing.T) {
 		}
 		return 0.01
 	}
-	rep := soaked(t, endurance{
+	rep := judged(t, endurance{
 		open: true, window: 1, warm: 2, measured: 20, response: slow,
-		budget: []string{"response.p99 <= 2s", "response.p50 <= 2s", "deny.response.p99 <= 2s", "response.p99 <= 20s"},
-	})
-	verdicts(t, rep, map[string]report.Verdict{
+	}, map[string]report.Verdict{
 		"response.p99 <= 2s": report.Fail, "deny.response.p99 <= 2s": report.Fail,
 		"response.p50 <= 2s": report.Inconclusive, // once is not half of the time
 	})
@@ -659,11 +621,9 @@ func TestStalledTarget(t *testing.T) {
 // TestWindowsOfFewCalls: windows without a 99th percentile of their own leave that of all calls its interval.
 func TestWindowsOfFewCalls(t *testing.T) {
 	t.Parallel()
-	rep := soaked(t, endurance{
+	rep := judged(t, endurance{
 		open: true, rate: 25, window: 1, warm: 6, measured: 60,
-		budget: []string{"response.p99 <= 50ms", "response.p99 <= 10ms", "response.p99.9 <= 50ms"},
-	})
-	verdicts(t, rep, map[string]report.Verdict{
+	}, map[string]report.Verdict{
 		"response.p99 <= 50ms": report.Pass, "response.p99 <= 10ms": report.Fail,
 		"response.p99.9 <= 50ms": report.Inconclusive,
 	})
@@ -675,7 +635,7 @@ func TestWindowsOfFewCalls(t *testing.T) {
 // TestNoIntervalSaysWhy: a value without an interval is not one from 0 to infinity.
 func TestNoIntervalSaysWhy(t *testing.T) {
 	t.Parallel()
-	rep := soaked(t, endurance{
+	rep := measured(t, endurance{
 		open: true, rate: 1, window: 2, warm: 2, measured: 30,
 		budget: []string{"response.p50 <= 50ms", "response.mean <= 1s"}, noProbes: true, operations: []string{"deny"},
 	})
@@ -689,15 +649,12 @@ func TestNoIntervalSaysWhy(t *testing.T) {
 // TestInvalidPassesNothing: no budget of an invalid run is passed, or broken.
 func TestInvalidPassesNothing(t *testing.T) {
 	t.Parallel()
-	rep := soaked(t, endurance{measured: 60, open: true, unsent: 0.05, budget: []string{
-		"cpu <= 3ms", "rss <= 1GiB", "goodput >= 1000/s",
-	}})
+	rep := judged(t, endurance{measured: 60, open: true, unsent: 0.05}, map[string]report.Verdict{
+		"cpu <= 3ms": report.Inconclusive, "rss <= 1GiB": report.Inconclusive, "goodput >= 1000/s": report.Inconclusive,
+	})
 	if rep.Verdict != report.Invalid {
 		t.Fatalf("verdict %s", rep.Verdict)
 	}
-	verdicts(t, rep, map[string]report.Verdict{
-		"cpu <= 3ms": report.Inconclusive, "rss <= 1GiB": report.Inconclusive, "goodput >= 1000/s": report.Inconclusive,
-	})
 	if b := budgetOf(t, rep, "cpu <= 3ms"); b.Reason != runInvalid {
 		t.Errorf("reason %q", b.Reason)
 	}
@@ -706,7 +663,7 @@ func TestInvalidPassesNothing(t *testing.T) {
 // TestSoaksCarryTheirValues: each treatment has what its soak came to, with intervals, for a comparison of two soaks.
 func TestSoaksCarryTheirValues(t *testing.T) {
 	t.Parallel()
-	rep := soaked(t, endurance{open: true})
+	rep := measured(t, endurance{open: true})
 	want := map[string]bool{
 		"response.p50": false, "response.p99": false, "response.mean": false, "error.": false, "goodput.": false,
 		"cpu.": false, "deny response.p99": false,
@@ -729,13 +686,15 @@ func TestNeighbours(t *testing.T) {
 	t.Parallel()
 	rising := func(at float64) float64 { return 1 + 0.5*at/660 }
 	x := endurance{
-		budget:   []string{"rss drift <= 1MiB/h", "cpu drift <= 1us/h", "response.mean drift <= 1us/h"},
 		cpu:      func(at float64) float64 { return 0.002 * rising(at) },
 		response: func(at float64) float64 { return 0.01 * rising(at) },
 		rss:      func(at float64) float64 { return 30*mib + at/60*mib },
 	}
 	x.others = func(at float64) float64 { return 0.1 + 0.5*at/660 }
-	rep := soaked(t, x)
+	rep := judged(t, x, map[string]report.Verdict{
+		"rss drift <= 1MiB/h": report.Fail, "cpu drift <= 1us/h": report.Inconclusive,
+		"response.mean drift <= 1us/h": report.Inconclusive,
+	})
 	s := all(t, rep)
 	for _, name := range []string{"cpu", "response.mean"} {
 		if d := s.Drift[name]; d.Verdict != report.EffectInconclusive ||
@@ -746,36 +705,26 @@ func TestNeighbours(t *testing.T) {
 	if d := s.Drift["rss"]; d.Verdict != report.Regressed {
 		t.Errorf("memory beside growing neighbours: %+v", d)
 	}
-	verdicts(t, rep, map[string]report.Verdict{
-		"rss drift <= 1MiB/h": report.Fail, "cpu drift <= 1us/h": report.Inconclusive,
-		"response.mean drift <= 1us/h": report.Inconclusive,
-	})
 	if !warned(rep, "other work used") {
 		t.Errorf("warnings %q", rep.Warnings)
 	}
 	x.others = func(float64) float64 { return 0.4 } // busy, but the same throughout
-	rep = soaked(t, x)
+	rep = judged(t, x, map[string]report.Verdict{"cpu drift <= 1us/h": report.Fail})
 	if d := all(t, rep).Drift["cpu"]; d.Verdict != report.Regressed {
 		t.Errorf("cpu beside steady neighbours: %+v", d)
 	}
-	verdicts(t, rep, map[string]report.Verdict{"cpu drift <= 1us/h": report.Fail})
 }
 
 // TestTooShortForATrend: what grows within two minutes is shown, and not judged.
 func TestTooShortForATrend(t *testing.T) {
 	t.Parallel()
-	const drift = "rss drift <= 1MiB/h"
-	rep := soaked(
-		t,
-		endurance{
-			measured: 120, window: 1, budget: []string{drift}, rss: func(at float64) float64 { return 30*mib + at/10*mib },
-		},
-	)
+	rep := judged(t, endurance{
+		measured: 120, window: 1, rss: func(at float64) float64 { return 30*mib + at/10*mib },
+	}, map[string]report.Verdict{"rss drift <= 1MiB/h": report.Inconclusive})
 	d := all(t, rep).Drift["rss"]
 	if d.Verdict != report.EffectInconclusive || !strings.Contains(d.Reason, "less than 8m") || d.Lo == nil || *d.Lo <= 0 {
 		t.Errorf("rss over two minutes: %+v", d)
 	}
-	verdicts(t, rep, map[string]report.Verdict{drift: report.Inconclusive})
 }
 
 // TestOwnDelayIsBounded: what the generator's delay has added to a quantile is never more than is said, whether it fell
@@ -879,7 +828,10 @@ func stalling(rng *rand.Rand, windows int, stalls float64) (*soak, *hist.Histogr
 func TestTailIntervals(t *testing.T) {
 	t.Parallel()
 	hosttest.SkipIfShort(t)
-	const repetitions = 200
+	repetitions := 100
+	if hosttest.IsLong() {
+		repetitions = 200
+	}
 	rng := rand.New(rand.NewPCG(7, 7))
 	for _, x := range []struct{ stalls, q float64 }{{0.2, .99}, {1, .99}, {3, .99}, {1, .9}} {
 		stalls := x.stalls

@@ -68,20 +68,17 @@ func (x turned) record(t *testing.T) *record.Record {
 		}
 		for _, trial := range trials[b*len(arms) : (b+1)*len(arms)] {
 			must(t, w.TrialBegin(record.TrialBegin{Trial: trial, Operations: []string{"get"}}))
-			of := func(when record.When, cpu float64) record.Samples {
-				return record.Samples{Treatment: trial.Treatment, Block: b, When: when, Samples: []metric.Sample{
-					{Subject: "endpoint", Metric: "cpu", Value: cpu},
-				}}
+			its := calls[trial.Treatment]
+			cpu := func(v float64) []metric.Sample {
+				return []metric.Sample{{Subject: "endpoint", Metric: "cpu", Value: v}}
 			}
-			must(t, w.Samples(of(record.Before, 1)), w.Samples(of(record.After, 1+1e-3*float64(len(calls[trial.Treatment])))),
-				w.Window(*windows[trial.Treatment]), w.Calls(trial.Treatment, b, calls[trial.Treatment]))
+			around(t, w, trial, cpu(1), cpu(1+1e-3*float64(len(its))))
+			must(t, w.Window(*windows[trial.Treatment]), w.Calls(trial.Treatment, b, its))
 			must(t, w.TrialEnd(record.TrialEnd{Treatment: trial.Treatment, Block: b, Seconds: 3, Status: record.Complete}))
 		}
 	}
 	must(t, w.Finish(record.Finish{Status: record.Complete, Seconds: 30}), w.Close())
-	r, err := record.Open(w.Dir())
-	must(t, err)
-	return r
+	return opened(t, w.Dir())
 }
 
 // turn returns the calls of one turn. The first meets a server at rest.

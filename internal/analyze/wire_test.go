@@ -40,7 +40,7 @@ func TestCallsInTheirWindow(t *testing.T) {
 	x.fail = func(treatment string, block, call int) bool {
 		return treatment == seccomp && block%2 == 0 && call >= 100 && call < 200
 	}
-	rep := analyzed(t, x.write(t, t.TempDir()))
+	rep := measured(t, x)
 	for _, c := range []struct {
 		treatment, name, quantile string
 		want, tolerance           float64
@@ -94,7 +94,7 @@ func TestTailsNeedEnough(t *testing.T) {
 			blocks: c.blocks, calls: c.calls, cost: millisecond, block: .01, seed: 9, operations: []string{"token"},
 			budget: []string{"response.p99 <= +30%", "response.p99 <= 20ms"},
 		}
-		rep := analyzed(t, x.write(t, t.TempDir()))
+		rep := measured(t, x)
 		has := func(q string) bool {
 			return slices.ContainsFunc(
 				rep.Effects, func(e report.Effect) bool { return e.Quantile == q && e.Treatment == seccomp },
@@ -165,7 +165,7 @@ func TestLateBlocks(t *testing.T) {
 			budget: []string{c.budget},
 		}
 		x.spoil = func(treatment string, block int) bool { return block < c.late && treatment == seccomp }
-		rep := analyzed(t, x.write(t, t.TempDir()))
+		rep := measured(t, x)
 		if rep.Verdict != c.verdict || rep.Design.Blocks != 12 || rep.Generator.Valid != (c.verdict != report.Invalid) {
 			t.Errorf(
 				"%d late blocks, %s: %s (%s), %d blocks, %+v", c.late, c.budget, rep.Verdict, rep.Reason, rep.Design.Blocks,
@@ -207,7 +207,7 @@ func TestMixes(t *testing.T) {
 		}
 		return 1e-3
 	}
-	rep := analyzed(t, x.write(t, t.TempDir()))
+	rep := measured(t, x)
 	want := []report.Verdict{report.Inconclusive, report.Fail, report.Pass}
 	for i, b := range rep.Budgets {
 		if i == 0 { // half of the calls take 1 ms and half 20 ms: the median is at one of the edges
