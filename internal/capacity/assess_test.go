@@ -26,14 +26,6 @@ func events(n int, rate, from float64, draw func() float64) []float64 {
 	return t
 }
 
-func TestThroughputOfEvenEvents(t *testing.T) {
-	x := events(1000, 100, 5, func() float64 { return 1 })
-	e, ok := throughput(x, 5, 15)
-	if !ok || math.Abs(e.Value-100) > 0.2 || e.Lo > 100 || e.Hi < 100 {
-		t.Errorf("100/s is estimated as %+v", e)
-	}
-}
-
 func TestThroughputCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	hit := 0
@@ -49,34 +41,35 @@ func TestThroughputCovers(t *testing.T) {
 	}
 }
 
-// What came before the rate changed, an allowance that ran out, is left out.
-func TestThroughputLeavesOutTheBeginning(t *testing.T) {
+func TestThroughputOfPatterns(t *testing.T) {
 	one := func() float64 { return 1 }
-	x := append(events(600, 150, 0, one), events(1200, 100, 4, one)...)
-	if e, _ := throughput(x, 0, 16); math.Abs(e.Value-100) > 1 {
-		t.Errorf("150/s for 4 s and 100/s for 12 s give %+v", e)
+	var windows, repetitions []float64
+	for k := range 8 {
+		windows = append(windows, events(50, 500, 0.7+2*float64(k), one)...)
 	}
-}
-
-func TestThroughputOfWindows(t *testing.T) {
-	var x []float64
-	for k := range 8 { // 50 at once, every 2 s
-		x = append(x, events(50, 500, 0.7+2*float64(k), func() float64 { return 1 })...)
-	}
-	if e, _ := throughput(x, 0, 15.9); math.Abs(e.Value-25) > 0.05 || e.N != -6 {
-		t.Errorf("50 every 2 s give %+v", e)
-	}
-}
-
-func TestThroughputOfRepetitions(t *testing.T) {
-	var x []float64
-	for k := range 12 { // 30 slow and 70 fast ones, every 1.5 s
+	for k := range 12 {
 		from := 1.5 * float64(k)
-		x = append(x, events(30, 30, from, func() float64 { return 1 })...)
-		x = append(x, events(70, 400, from+1, func() float64 { return 1 })...)
+		repetitions = append(append(repetitions, events(30, 30, from, one)...), events(70, 400, from+1, one)...)
 	}
-	if e, _ := throughput(x, 0.2, 17.4); math.Abs(e.Value/(100/1.5)-1) > 0.005 {
-		t.Errorf("100 every 1.5 s give %+v", e)
+	for name, c := range map[string]struct {
+		at           []float64
+		from, to     float64
+		want, within float64
+		n            int // 0: any
+	}{
+		"even events": {events(1000, 100, 5, one), 5, 15, 100, 0.2, 0},
+		// What came before the rate changed, an allowance that ran out, is left out.
+		"150/s for 4 s, then 100/s": {append(events(600, 150, 0, one), events(1200, 100, 4, one)...), 0, 16, 100, 1, 0},
+		"50 at once, every 2 s":     {windows, 0, 15.9, 25, 0.05, -6},
+		"30 slow and 70 fast ones":  {repetitions, 0.2, 17.4, 100 / 1.5, 0.33, 0},
+	} {
+		e, ok := throughput(c.at, c.from, c.to)
+		if !ok || math.Abs(e.Value-c.want) > c.within || c.n != 0 && e.N != c.n {
+			t.Errorf("%s: %+v, %v, want %v/s", name, e, ok, c.want)
+		}
+		if name == "even events" && (e.Lo > c.want || e.Hi < c.want) {
+			t.Errorf("%s: the interval is %+v", name, e)
+		}
 	}
 }
 
