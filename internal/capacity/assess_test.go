@@ -95,9 +95,43 @@ func TestFloorOf(t *testing.T) {
 		"clean until it breaks":     {[]tally{{20, 0}, {40, 0}, {80, 9}}, 0},
 		"a twentieth until it does": {[]tally{{100, 5}, {100, 5}, {100, 40}}, 0.05},
 	} {
-		if got := floorOf(c.steps); math.Abs(got-c.want) > 1e-9 {
+		if got := floorOf(c.steps).share(); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// TestFarBelow: the last steps far below the capacity tell how many calls fail at any rate, the slow one as long as the
+// faster fits it, and none where most fail.
+func TestFarBelow(t *testing.T) {
+	for name, c := range map[string]struct {
+		slow, fast int // failures of 100 calls, and of 200
+		want       tally
+	}{
+		"none":              {0, 0, tally{300, 0}},
+		"a twentieth":       {5, 9, tally{300, 14}},
+		"the faster breaks": {4, 60, tally{100, 4}},
+		"most":              {90, 180, tally{}},
+	} {
+		trace := confirmed(func(t *Trace) {
+			for i, failed := range []int{c.slow, c.fast} {
+				at := time.Duration(50+10*i) * time.Second
+				t.tried(RoleConfirmLow, at, 20*float64(i+1), true, 0, 10*ms)
+				s := &t.Steps[len(t.Steps)-1]
+				s.Note, s.Passed, s.Segment.Start = farNote, nil, at-5*time.Second/3 // the first quarter does not count
+				for c := range t.Calls.Due(at, at+5*time.Second) {
+					if failed > 0 {
+						c.Outcome, failed = load.Failed, failed-1
+					}
+				}
+			}
+		})
+		if got := trace.farBelow(); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+	if got := confirmed(nil).farBelow(); got != (tally{}) {
+		t.Errorf("without such steps: %+v", got)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // to be overloaded again.
 func (r *session) experiment() (again bool, err error) {
 	was := r.warm
-	for _, try := range []func() error{r.allowance, r.pauseWhereCallsHang, r.places, r.remembers, r.keepBusy} {
+	for _, try := range []func() error{r.allowance, r.pauseWhereCallsHang, r.places, r.remembers, r.failAnyway, r.keepBusy} {
 		if err := try(); err != nil {
 			return false, err
 		}
@@ -232,6 +232,56 @@ func (r *session) remembers() error {
 	}
 	r.rests = !broke(math.MaxInt64)
 	step.Passed, step.Note = new(r.rests), "does it pass from rest?"
+	r.judge()
+	return nil
+}
+
+// mostRare is the share of the calls that were taken below which failures are not the load's doing.
+const mostRare = 0.03
+
+// failAnyway finds out whether the calls that fail under overload fail at any rate: a quarter, and then half, of what
+// was answered well is offered. What a limit refuses, it does not refuse there.
+func (r *session) failAnyway() error {
+	all := r.failed(lastOverload(r.t)...)
+	if all.share() < mostRare || all.share() > 5*mostRare && !baseOf(r.t).usual.fits(all) {
+		return nil // hardly any fail, or many that did not fail in the ramp
+	}
+	return r.farBelow()
+}
+
+// failed counts the calls of steps that were taken, and those of them that failed.
+func (r *session) failed(steps ...Step) (x tally) {
+	from, to := span(steps)
+	for c := range r.due(from, to) {
+		x.takes(c)
+	}
+	return x
+}
+
+// farBelow offers a quarter, and then half, of the estimate, and judges anew.
+func (r *session) farBelow() error {
+	const most = 8 * time.Second
+	well := r.estimate.Value * (1 - r.estimate.failing)
+	if well <= 0 || r.remaining() < 5*most {
+		return nil
+	}
+	wait := r.drain
+	if r.class().Traits().Falls {
+		wait = r.settle
+	}
+	if err := wait("a rate far below is tried"); err != nil {
+		return err
+	}
+	for _, rate := range []float64{well / 4, well / 2} {
+		step, err := r.offer(RoleConfirmLow, rate, min(most, lasting(rate, 3*time.Second, 1000)), nil)
+		if err != nil {
+			return err
+		}
+		step.Note = farNote
+		if r.read(); r.t.farBelow().interval().Hi < mostRare {
+			break // hardly any
+		}
+	}
 	r.judge()
 	return nil
 }

@@ -74,12 +74,12 @@ func (r *Result) claim(t Trace, b base) {
 // broke makes the statements on a target that broke.
 func (r *Result) broke(t Trace, b base, over []Step) {
 	f := judge(t, b, over)
-	r.Broke, r.Signature = true, f.verdict
-	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor, t.leastHeld(f.verdict))
+	r.Broke, r.Signature, r.ErrorFloor = true, f.verdict, f.counted.interval()
+	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, f.failing, t.leastHeld(f.verdict))
 	if f.verdict.Class == signature.Unknown && f.verdict.Failure().Class == signature.Unknown {
 		r.Signature.Met = t.failureBefore(b, over[0].Attempt, r.VerifiedHigh, f.verdict.Failure())
 	}
-	if why := r.doubtInUpperSide(t, b, f.verdict); r.VerifiedHigh > 0 && why != "" {
+	if why := r.doubtInUpperSide(t, b, f); r.VerifiedHigh > 0 && why != "" {
 		r.warning("%s/s broke, but %s", number(r.VerifiedHigh), why)
 		r.VerifiedHigh = 0
 	}
@@ -155,12 +155,19 @@ func (r *Result) number(t Trace, f judgement, spare float64) bool {
 // the given instant. A rate counts as held only where it was held for long enough at a stretch.
 func (t Trace) bracket(since time.Duration, floor float64, enough time.Duration) (lo, hi float64) {
 	var b bracket
+	if t.farBelow().share() >= mostRare {
+		for _, s := range t.Steps {
+			if s.Note == farNote {
+				since = max(since, s.Segment.End) // what failed before was judged without knowing how many fail anyway
+			}
+		}
+	}
 	for _, s := range t.Steps {
 		if s.Segment.Start < since || !s.confirmation() {
 			continue
 		}
 		if bad, n := t.badCalls(s); *s.Passed && t.losesMoreThan(s, floor+mostBad) ||
-			!*s.Passed && s.Note == failNote && float64(bad) <= excused(n) {
+			!*s.Passed && s.Note == failNote && float64(bad) <= excused(n)+floor*float64(n) {
 			continue // how the calls ended says otherwise: those that were open at the step's end, too
 		}
 		if !*s.Passed || s.Length() >= enough {

@@ -22,6 +22,8 @@ const (
 	// surprise is by how much the estimate shifts when a rate does not do what is expected of it; each further surprise
 	// shifts by three times as much.
 	surprise = 0.015
+	// farOff is the share of the estimate below which calls that fail may fail at any rate.
+	farOff = 0.85
 )
 
 // confirm brackets the estimate: first a rate just above, which should break, then one just below, which should hold,
@@ -57,6 +59,18 @@ func (r *session) confirm() (goodput float64, err error) {
 			return 0, err
 		}
 		traits, last := r.class().Traits(), r.t.Steps[len(r.t.Steps)-1]
+		if was := r.floor(); !held && rate < farOff*first && !r.unexplained && r.failed(last).share() > was+resolution {
+			// Calls fail where the overload's were answered: do they at any rate?
+			r.unexplained = true
+			if err := r.farBelow(); err != nil {
+				return 0, err
+			}
+			if r.floor() > was+resolution {
+				a = r.aim()
+				first = a.center
+				continue
+			}
+		}
 		fails := traits.Steady || traits.Lossless && last.Note == failNote
 		if role == RoleConfirmLow && !held && fails && got < 0.93*(1-r.floor())*rate && !r.rests {
 			if r.overloads() < 3 {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"tare/internal/load"
 	"tare/internal/signature"
 	"tare/internal/stat"
 )
@@ -15,13 +14,15 @@ type judgement struct {
 	stat.Estimate
 	verdict signature.Verdict
 	failing float64 // share of the calls that were taken that fails at any rate
+	counted tally   // the calls that tell that share
 }
 
 // judge estimates and classifies the given overload steps of a trace.
 func judge(t Trace, b base, over []Step) judgement {
 	e := overloaded(t, over)
 	v := signature.Classify(evidence(t, b, over, e))
-	j := judgement{Estimate: e, verdict: v, failing: failing(t, b, over, v.Class)}
+	counted := failing(t, b, over, v.Class)
+	j := judgement{Estimate: e, verdict: v, failing: counted.share(), counted: counted}
 	switch traits := v.Method().Traits(); {
 	case traits.Places:
 		j.Estimate = littles(t, b, over, v.InFlight, e)
@@ -39,47 +40,46 @@ func judge(t Trace, b base, over []Step) judgement {
 	return j
 }
 
-// failing is the share of the calls that were taken, neither refused nor left hanging, that failed in the overload,
-// where that is due to the target and not to the load: a few fail, or some failed in the ramp already.
-func failing(t Trace, b base, over []Step, c signature.Class) float64 {
+// failing counts, of the calls that were taken, neither refused nor left hanging, those that failed, where that is due to
+// the target and not to the load: as many fail far below the capacity, or a few fail, or some failed in the ramp already.
+func failing(t Trace, b base, over []Step, c signature.Class) tally {
 	if traits := c.Traits(); traits.Falls && traits.Served {
-		return b.floor
+		return b.usual
 	}
 	from, to := span(over)
-	good, failed := 0, map[uint16]int{} // by status
+	all, failed := tally{}, map[uint16]int{} // by status
 	for c := range t.due(from, to) {
-		switch {
-		case c.Outstanding(to):
-		case c.Outcome.Good():
-			good++
-		case c.Outcome == load.Failed || c.Outcome == load.Wrong:
+		if !c.Outstanding(to) && all.takes(c) && !c.Outcome.Good() {
 			failed[c.Status]++
 		}
 	}
-	bad, rare := 0, map[uint16]bool{}
+	good, rare := all.ended-all.bad, map[uint16]bool{}
 	for status, n := range failed {
-		bad += n
-		most := 0.03 * float64(good+n)
+		most := mostRare * float64(good+n)
 		rare[status] = float64(n) < most+2*math.Sqrt(most) // too few to be what a limiter says
 	}
 	if good == 0 {
-		return b.floor
+		return b.usual
 	}
-	share := float64(bad) / float64(good+bad)
-	if share < 0.03 || b.floor > 0 && share < 3*b.floor+0.05 {
-		return share
+	far := t.farBelow()
+	switch within := far.interval(); {
+	case all.share() >= within.Lo && all.share() <= within.Hi && all.share() < 1.6*far.share()+0.01:
+		return far.and(all)
+	case far.share() >= mostRare:
+		return b.usual
+	case all.share() < mostRare, far.ended == 0 && b.floor > 0 && all.share() < 3*b.floor+0.05:
+		return all
 	}
-	good, bad = 0, 0 // over the whole search, and of the failed only those with a rare status
+	var whole tally // over the whole search, and of the failed only those with a rare status
 	for c := range t.due(0, math.MaxInt64) {
-		switch {
-		case c.Done == 0:
-		case c.Outcome.Good():
-			good++
-		case (c.Outcome == load.Failed || c.Outcome == load.Wrong) && rare[c.Status]:
-			bad++
+		if c.Done != 0 && (c.Outcome.Good() || rare[c.Status]) {
+			whole.takes(c)
 		}
 	}
-	return max(b.floor, float64(bad)/float64(max(1, good+bad)))
+	if whole.share() > b.floor {
+		return whole
+	}
+	return b.usual
 }
 
 // overloaded is the rate of successes over the overload steps, without their first tenth.

@@ -76,7 +76,8 @@ func (r *Result) doubtInConfirmations(t Trace, over []Step) string {
 }
 
 // doubtInUpperSide says why the upper side of what was confirmed is not believed; it is empty where it is.
-func (r *Result) doubtInUpperSide(t Trace, b base, v signature.Verdict) string {
+func (r *Result) doubtInUpperSide(t Trace, b base, f judgement) string {
+	v := f.verdict
 	traits := v.Method().Traits()
 	if n := t.answered(); n < warmAfter && !traits.Saves {
 		return fmt.Sprintf("the target had answered only %d calls by then: it may be able to take more once it is warm. "+
@@ -91,6 +92,13 @@ func (r *Result) doubtInUpperSide(t Trace, b base, v signature.Verdict) string {
 	if before := t.fastestPassedRamp(); unrecovered && t.Allowance == 0 && before > keptUpBefore*r.VerifiedHigh {
 		return fmt.Sprintf("the target kept up with %s/s for a short time before: it may be able to take more when it has "+
 			"recovered from overload", number(before))
+	}
+	if well := f.Value * (1 - f.failing); !traits.Falls && well > keptUpBefore*r.VerifiedHigh {
+		return fmt.Sprintf("%s/s were answered well under overload: calls may fail there that have nothing to do with the "+
+			"rate", number(well))
+	}
+	if r.VerifiedLow == 0 && f.failing >= mostRare {
+		return "no rate was seen to hold, and some calls fail at any rate: that may have been chance"
 	}
 	return ""
 }

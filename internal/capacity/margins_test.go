@@ -117,7 +117,7 @@ func TestDistrust(t *testing.T) {
 	} {
 		trace := confirmed(c.more)
 		r := Result{VerifiedLow: 98, VerifiedHigh: 102}
-		got := r.doubtInUpperSide(trace, baseOf(trace), signature.Verdict{Class: c.class})
+		got := r.doubtInUpperSide(trace, baseOf(trace), judgement{verdict: signature.Verdict{Class: c.class}})
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -125,9 +125,36 @@ func TestDistrust(t *testing.T) {
 	trace := confirmed(nil)
 	trace.Calls = load.CallsOf(trace.Calls)[:500]
 	r := Result{VerifiedLow: 98, VerifiedHigh: 102}
-	got := r.doubtInUpperSide(trace, baseOf(trace), signature.Verdict{Class: signature.Queue})
+	got := r.doubtInUpperSide(trace, baseOf(trace), judgement{verdict: signature.Verdict{Class: signature.Queue}})
 	if !strings.Contains(got, "500 calls") {
 		t.Errorf("a target that answered 500 calls: %q", got)
+	}
+}
+
+// A rate that broke far below what was answered well under overload is not believed, unless the target collapses; nor,
+// where some calls fail at any rate, one below which none was seen to hold.
+func TestDistrustOfFailures(t *testing.T) {
+	trace := confirmed(func(t *Trace) { t.tried(RoleConfirmLow, 40*time.Second, 98, true, 0, 10*ms) })
+	for name, c := range map[string]struct {
+		class         signature.Class
+		held          float64
+		well, failing float64
+		want          string
+	}{
+		"hardly more":             {signature.Queue, 98, 200, 0, ""},
+		"more than twice as much": {signature.Queue, 98, 205, 0, "205/s were answered well"},
+		"by a limiter":            {signature.TokenBucket, 98, 205, 0, "205/s were answered well"},
+		"before it collapsed":     {signature.Collapse, 98, 205, 0, ""},
+		"some fail at any rate":   {signature.Queue, 98, 107, 0.05, ""},
+		"and none held":           {signature.Queue, 0, 107, 0.05, "no rate was seen to hold"},
+		"few fail, and none held": {signature.Queue, 0, 107, 0.01, ""},
+	} {
+		r := Result{VerifiedLow: c.held, VerifiedHigh: 102}
+		f := judgement{verdict: signature.Verdict{Class: c.class}, failing: c.failing}
+		f.Value = c.well
+		if got := r.doubtInUpperSide(trace, baseOf(trace), f); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
 

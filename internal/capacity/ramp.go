@@ -105,7 +105,7 @@ func (r *session) floor() float64 {
 	if len(shares) < 3 {
 		return 0
 	}
-	return floorOf(shares[:len(shares)-1])
+	return floorOf(shares[:len(shares)-1]).share()
 }
 
 // hold notes that a step held.

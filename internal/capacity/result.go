@@ -41,8 +41,9 @@ type Result struct {
 	// Phases counts the ramp, overloads, fills and confirmations; Seconds is how long they took, without the recovery.
 	Phases  int
 	Seconds float64
-	// ErrorFloor is the share of calls that fails at any rate, BaseP50 the response time well below capacity, in seconds.
-	ErrorFloor, BaseP50 float64
+	// ErrorFloor is the share of calls that fails at any rate, with its interval.
+	ErrorFloor stat.Estimate
+	BaseP50    float64 // response time well below capacity, in seconds
 	// Valid is false where the generator was the limit, so that nothing is said about the target. Reason says why the
 	// search stopped.
 	Valid    bool
@@ -60,7 +61,7 @@ type Audit = signature.Audit
 func Assess(t Trace) Result {
 	b := baseOf(t)
 	r := Result{
-		Valid: t.Stop != StopClient, Stop: t.Stop, Reason: t.Reason, ErrorFloor: b.floor,
+		Valid: t.Stop != StopClient, Stop: t.Stop, Reason: t.Reason, ErrorFloor: b.usual.interval(),
 		BaseP50: b.p50.Seconds(), Signature: signature.Verdict{Class: signature.Unknown},
 	}
 	r.counts(t)
@@ -164,7 +165,8 @@ func audit(calls iter.Seq[*load.Call], s Step, now time.Duration) Audit {
 // base is what the target does well below its capacity.
 type base struct {
 	p50, p99, mean time.Duration
-	floor          float64 // share of calls that fail at any rate
+	usual          tally
+	floor          float64 // share of calls that fail at any rate, of the usual ones
 }
 
 // varied reports whether some calls take much longer than others well below the capacity.
@@ -210,27 +212,89 @@ func baseOf(t Trace) base {
 		b.p99, b.mean = time.Duration(stat.SortedQuantile(typical, 0.99)), time.Duration(stat.Mean(typical))
 	}
 	if len(steps) > 1 {
-		b.floor = floorOf(shares)
+		b.usual = floorOf(shares)
 	}
+	switch far := t.farBelow(); {
+	case far.ended < b.usual.ended && far.fits(b.usual):
+		b.usual = b.usual.and(far)
+	case far.ended > 0:
+		b.usual = far // of fewer calls, too: the target has changed since the ramp
+	}
+	b.floor = b.usual.share()
 	return b
 }
 
-// tally counts the calls of a step that ended, and those of them that ended badly.
+// tally counts calls that ended, and those of them that ended badly.
 type tally struct{ ended, bad int }
 
-// floorOf is the share of calls that fails at any rate: that of the slow steps, as long as faster ones fit it. A step
-// in which clearly more calls fail is where the target begins to break.
-func floorOf(steps []tally) float64 {
+// takes counts a call that ended and was taken: neither refused nor lost on the way.
+func (y *tally) takes(c *load.Call) bool {
+	fails := c.Outcome == load.Failed || c.Outcome == load.Wrong
+	if c.Done == 0 || !fails && !c.Outcome.Good() {
+		return false
+	}
+	y.ended++
+	if fails {
+		y.bad++
+	}
+	return true
+}
+
+func (y tally) share() float64 { return float64(y.bad) / float64(max(1, y.ended)) }
+
+func (y tally) and(x tally) tally { return tally{y.ended + x.ended, y.bad + x.bad} }
+
+// fits reports whether both may have the same share, but for chance.
+func (y tally) fits(x tally) bool {
+	p := y.and(x).share()
+	apart := math.Abs(y.share() - x.share())
+	return apart <= 2.5*math.Sqrt(p*(1-p)*(1/float64(max(1, y.ended))+1/float64(max(1, x.ended))))
+}
+
+// interval is the share with its interval.
+func (y tally) interval() stat.Estimate {
+	e, _ := stat.BinomialInterval(uint64(max(0, y.bad)), uint64(max(0, y.ended)), level)
+	return e
+}
+
+// farNote is the note of a step far below the capacity that tells how many calls fail at any rate.
+const farNote = "do calls fail at any rate?"
+
+// farBelow counts the calls that were taken in the last steps far below the capacity, without the first quarter of
+// each, in which the target may not have recovered; none where most fail.
+func (t Trace) farBelow() tally {
+	var of []tally
+	for i, s := range t.Steps {
+		if s.Note != farNote {
+			continue
+		}
+		if i == 0 || t.Steps[i-1].Note != farNote {
+			of = nil
+		}
+		var x tally
+		for c := range t.due(s.Segment.Start+s.Length()/4, s.Segment.End) {
+			x.takes(c)
+		}
+		of = append(of, x)
+	}
+	if x := floorOf(of); 2*x.bad < x.ended {
+		return x
+	}
+	return tally{}
+}
+
+// floorOf counts the calls that tell the share that fails at any rate: those of the slow steps, as long as faster ones
+// fit it. A step in which clearly more calls fail is where the target begins to break.
+func floorOf(steps []tally) tally {
 	var sum tally
 	for _, s := range steps {
 		expected := float64(s.ended) * (float64(sum.bad) + 0.5) / (float64(sum.ended) + 1)
 		if sum.ended > 0 && float64(s.bad) > expected+3*math.Sqrt(expected)+1 {
 			break
 		}
-		sum.ended += s.ended
-		sum.bad += s.bad
+		sum = sum.and(s)
 	}
-	return float64(sum.bad) / float64(max(1, sum.ended))
+	return sum
 }
 
 // lastOverload are the steps of the last attempt to overload that the target did not simply take.
@@ -319,8 +383,8 @@ func (r *Result) warn(t Trace) {
 	case r.VerifiedHigh == 0:
 		r.warning(unseen, "break")
 	}
-	if r.ErrorFloor > 0.005 {
-		r.warning("%.1f %% of the calls fail at any rate", 100*r.ErrorFloor)
+	if e := r.ErrorFloor; e.Value > 0.005 && e.Lo > 0 {
+		r.warning("%.1f %% [%.1f, %.1f] of the calls fail at any rate", 100*e.Value, 100*e.Lo, 100*e.Hi)
 	}
 	if r.Rate > 0 && r.VerifiedHigh > 1.1*r.VerifiedLow {
 		r.warning("it is not known whether rates between %s/s, which held, and %s/s, which broke, hold",
