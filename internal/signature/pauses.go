@@ -13,8 +13,8 @@ var pauses = definition{
 		x := classScore{
 			// 1.5 % is enough; refusals leave gaps as well
 			score: min(1, f.gaps/0.03) * min(1, float64(f.gapCount)/3) * (1 - clamp(f.share(f.rejected)/0.1-1)),
-			evidence: fmt.Sprintf("answers stop altogether %d times, up to %s, for %.1f %% of the time, without a fixed period",
-				f.gapCount, short(f.longest), 100*f.gaps),
+			evidence: fmt.Sprintf("answers stop altogether %d times, up to %s, for %.1f %% of the time", f.gapCount,
+				short(f.longest), 100*f.gaps),
 		}
 		if f.runtimePauses() {
 			x.score = max(x.score, 0.6)
