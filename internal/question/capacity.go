@@ -14,8 +14,8 @@ import (
 // searchConnections is the default of load.max_connections of a search, which overloads its target.
 const searchConnections = 4096
 
-// usualSearch is how long a search takes at most that the file does not bound.
-const usualSearch = 3 * time.Minute
+// UsualSearch is how long a search takes at most that the file does not bound.
+const UsualSearch = 3 * time.Minute
 
 // How long a search takes that is not stopped.
 const leastSearch, mostSearch = 10 * time.Second, time.Minute
@@ -110,7 +110,7 @@ func searchTakes(f Forecast) string {
 	}
 	search := f.MaxTime
 	if search == 0 {
-		search = usualSearch
+		search = UsualSearch
 	}
 	return fmt.Sprintf("a search of usually 15 to 110 s (at most %s), a recovery probe of up to %s and experiments of up "+
 		"to 25 s%s", search, 2*f.Timeout, f.each())

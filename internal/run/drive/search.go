@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"tare/internal/capacity"
 	"tare/internal/load"
+	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/run"
 	"tare/internal/signature"
@@ -34,11 +36,12 @@ func probedSearch(ctx context.Context, a *run.Arm) error {
 func searched(ctx context.Context, a *run.Arm) (*attempted, error) {
 	given := a.Load.Config
 	defer func() { a.Load.Config = given }()
-	best, err := attempt(ctx, a, a.Load.MaxTime)
+	most := longestSearch(&a.Load)
+	best, err := attempt(ctx, a, most)
 	if best == nil {
 		return nil, err
 	}
-	tried, left := "", a.Load.MaxTime-best.progress.Now
+	tried, left := "", most-best.progress.Now
 	for _, s := range otherSettings {
 		if err != nil || best.trace.Stop != capacity.StopClient || left < leastAttempt {
 			break
@@ -63,6 +66,9 @@ func searched(ctx context.Context, a *run.Arm) (*attempted, error) {
 	}
 	return best, errors.Join(err, best.keep(a))
 }
+
+// longestSearch is how long a search may take, with those that are made with other settings.
+func longestSearch(l *run.Load) time.Duration { return cmp.Or(l.MaxTime, question.UsualSearch) }
 
 // leastAttempt is how much time must be left for a search with other settings.
 const leastAttempt = 45 * time.Second
