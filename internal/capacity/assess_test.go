@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -358,6 +359,41 @@ func TestCheckRefusesWhatCannotHaveHappened(t *testing.T) {
 		x := good()
 		if spoil(&x); x.Check() == nil {
 			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+// A target was cold if single calls are answered faster after the load than they were before it. If they are as slow as
+// then, what is answered faster at higher rates is another answer.
+func TestColdStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		later, single time.Duration // after the first step, and after the load
+		cold, other   bool
+	}{
+		"a cold target":                    {ms, 2 * ms, true, false},
+		"quick lies":                       {ms / 10, 21 * ms, false, true},
+		"as fast as ever":                  {20 * ms, 20 * ms, false, false},
+		"cold, and nobody asked afterward": {ms, 0, true, false},
+	} {
+		trace := Trace{Stop: StopMaxRate}
+		for i, rate := range []float64{10, 20, 40, 80} {
+			response := c.later
+			if i == 0 {
+				response = 20 * ms
+			}
+			trace.tried(RoleRamp, time.Duration(10*i)*time.Second, rate, true, 0, response)
+		}
+		if c.single > 0 {
+			trace.Recovery = &Recovery{Recovered: true, Complete: true}
+			for range 5 {
+				trace.Recovery.Probes = append(trace.Recovery.Probes, Probe{Response: c.single, Good: true})
+			}
+		}
+		r := Assess(trace)
+		cold := len(r.Findings) == 1 && r.Findings[0].Kind == ColdStart
+		other := strings.Contains(strings.Join(r.Warnings, " "), "see what is answered")
+		if cold != c.cold || other != c.other {
+			t.Errorf("%s: findings %v, warnings %q", name, r.Findings, r.Warnings)
 		}
 	}
 }

@@ -15,7 +15,9 @@ import (
 // to be overloaded again.
 func (r *session) experiment() (again bool, err error) {
 	was := r.warm
-	for _, try := range []func() error{r.allowance, r.pauseWhereCallsHang, r.places, r.remembers, r.failAnyway, r.keepBusy} {
+	for _, try := range []func() error{
+		r.allowance, r.pauseWhereCallsHang, r.places, r.remembers, r.failAnyway, r.keepBusy,
+	} {
 		if err := try(); err != nil {
 			return false, err
 		}

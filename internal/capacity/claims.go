@@ -232,8 +232,14 @@ type Finding struct {
 }
 
 func (r *Result) findings(t Trace, b base) {
-	if s := t.coldStart(b); s != "" {
-		r.Findings = append(r.Findings, Finding{ColdStart, s})
+	switch first, single := t.slowFirst(b), t.singly(); {
+	case first == 0:
+	case single > 0 && single.Seconds() > faster*first.Seconds():
+		r.warning("calls that came one at a time took %s before the load and %s after it, and at higher rates %s: see what "+
+			"is answered there", short(first), short(single), short(b.p50))
+	default:
+		r.Findings = append(r.Findings, Finding{ColdStart, fmt.Sprintf("the first calls took %s, and later ones at higher "+
+			"rates %s", short(first), short(b.p50))})
 	}
 	if !r.Signature.Method().Traits().Saves { // else what was saved up explains it
 		r.Findings = append(r.Findings, t.changes()...)
@@ -246,19 +252,33 @@ func (r *Result) findings(t Trace, b base) {
 	}
 }
 
-// coldStart compares the first calls with those that came at higher rates.
-func (t Trace) coldStart(b base) string {
+// slowFirst is how long the first calls took, where that is much longer than calls that came at higher rates took; else
+// 0.
+func (t Trace) slowFirst(b base) time.Duration {
 	if len(t.Steps) == 0 || b.p50 == 0 {
-		return ""
+		return 0
 	}
 	first := t.Steps[0]
 	median, ok := t.median(first.Segment.Start, first.Segment.Start+first.Length()/2)
 	if base := b.p50.Seconds(); ok && !math.IsInf(median, 1) && median > 2*base && median > base+0.01 {
-		took := func(s float64) time.Duration { return time.Duration(s * 1e9).Round(100 * time.Microsecond) }
-		return fmt.Sprintf("the first calls took %s, and later ones at higher rates %s", took(median), took(base))
+		return time.Duration(median * 1e9)
 	}
-	return ""
+	return 0
 }
+
+// singly is the median response of the last five single calls after the load, of a target that came back; else 0.
+func (t Trace) singly() time.Duration {
+	if t.Recovery == nil || !t.Recovery.Recovered || len(t.Recovery.Probes) < 5 {
+		return 0
+	}
+	var took []float64
+	for _, p := range t.Recovery.Probes[len(t.Recovery.Probes)-5:] {
+		took = append(took, float64(p.Response))
+	}
+	return time.Duration(stat.Quantile(took, 0.5))
+}
+
+func short(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 
 // changes finds rates that held after they or lower ones had broken, and the other way round, further apart than
 // confirmations err, and for as long; and what a service that was kept busy did before and after.

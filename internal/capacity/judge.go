@@ -40,8 +40,8 @@ func judge(t Trace, b base, over []Step) judgement {
 	return j
 }
 
-// failing counts, of the calls that were taken, neither refused nor left hanging, those that failed, where that is due to
-// the target and not to the load: as many fail far below the capacity, or a few fail, or some failed in the ramp already.
+// failing counts, of the calls that were taken, neither refused nor left hanging, those that failed, where that is due
+// to the target and not to the load: as many fail far below the capacity, or a few fail, or some failed in the ramp.
 func failing(t Trace, b base, over []Step, c signature.Class) tally {
 	if traits := c.Traits(); traits.Falls && traits.Served {
 		return b.usual

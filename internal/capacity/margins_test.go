@@ -152,7 +152,8 @@ func TestDistrustOfFailures(t *testing.T) {
 		r := Result{VerifiedLow: c.held, VerifiedHigh: 102}
 		f := judgement{verdict: signature.Verdict{Class: c.class}, failing: c.failing}
 		f.Value = c.well
-		if got := r.doubtInUpperSide(trace, baseOf(trace), f); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		got := r.doubtInUpperSide(trace, baseOf(trace), f)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
