@@ -397,3 +397,22 @@ func TestColdStart(t *testing.T) {
 		}
 	}
 }
+
+// What held before the last overload is no bound, and is said.
+func TestHeldBeforeTheLastOverload(t *testing.T) {
+	again := func(t *Trace) {
+		t.tried(RoleConfirmLow, 40*time.Second, 90, true, 90, 10*ms) // a fifth failed
+		t.tried(RoleOverload, 50*time.Second, 200, false, 0, 10*ms)
+		t.Steps[len(t.Steps)-1].Attempt = 2
+		t.tried(RoleConfirmHigh, 60*time.Second, 101, false, 0, 10*ms)
+	}
+	trace := confirmed(again)
+	trace.Stop = StopFound
+	got := strings.Join(Assess(trace).Warnings, "; ")
+	if want := "to hold for certain since the last overload; before it 98/s held for 5 s"; !strings.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := confirmed(nil).heldBefore(0); got != "" {
+		t.Errorf("of one overload: %q", got)
+	}
+}

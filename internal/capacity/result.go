@@ -362,6 +362,23 @@ func (r *Result) recover(t Trace) {
 	}
 }
 
+// heldBefore is a clause about the highest rate that held before the last overload, after which it does not count; "" if
+// none did.
+func (t Trace) heldBefore(floor float64) string {
+	over := lastOverload(t)
+	var best Step
+	for _, s := range t.Steps {
+		if len(over) > 0 && s.Segment.Start < over[0].Segment.Start && s.confirmation() && *s.Passed && s.Rate > best.Rate &&
+			!t.losesMoreThan(s, floor+mostBad) {
+			best = s
+		}
+	}
+	if best.Rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" since the last overload; before it %s/s held for %.0f s", number(best.Rate), best.Length().Seconds())
+}
+
 func (r *Result) warning(format string, of ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, of...))
 }
@@ -374,14 +391,14 @@ func (r *Result) warn(t Trace) {
 		r.warning("calls are refused from %s/s on, when chance has all places taken; on average the places would allow %s/s",
 			number(r.VerifiedHigh), number(r.Rate))
 	}
-	switch unseen := "not confirmed from both sides: no rate was seen to %s for certain"; {
+	switch unseen := "not confirmed from both sides: no rate was seen to %s for certain%s"; {
 	case !r.Broke:
 	case r.VerifiedLow == 0 && r.VerifiedHigh == 0:
-		r.warning(unseen, "hold or to break")
+		r.warning(unseen, "hold or to break", t.heldBefore(r.ErrorFloor.Value))
 	case r.VerifiedLow == 0:
-		r.warning(unseen, "hold")
+		r.warning(unseen, "hold", t.heldBefore(r.ErrorFloor.Value))
 	case r.VerifiedHigh == 0:
-		r.warning(unseen, "break")
+		r.warning(unseen, "break", "")
 	}
 	if e := r.ErrorFloor; e.Value > 0.005 && e.Lo > 0 {
 		r.warning("%.1f %% [%.1f, %.1f] of the calls fail at any rate", 100*e.Value, 100*e.Lo, 100*e.Hi)

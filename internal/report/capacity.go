@@ -67,9 +67,9 @@ func (c *Capacity) Bound() string {
 	case c.AtLeast != nil:
 		return "at least " + unit.PerSecond(*c.AtLeast)
 	case c.AtMost != nil:
-		return "below " + unit.PerSecond(*c.AtMost) + ", which broke; no rate was seen to hold"
+		return "below " + unit.PerSecond(*c.AtMost) + ", which broke; no rate was seen to hold since the last overload"
 	case c.Broke:
-		return "not known: it broke, and no rate was seen to hold or to break for certain"
+		return "not known: it broke, and no rate was seen to hold or to break for certain since the last overload"
 	}
 	return ""
 }
