@@ -376,7 +376,8 @@ func (t Trace) heldBefore(floor float64) string {
 	if best.Rate == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" since the last overload; before it %s/s held for %.0f s", number(best.Rate), best.Length().Seconds())
+	return fmt.Sprintf(" since the last overload; before it %s/s held for %.0f s", number(best.Rate),
+		best.Length().Seconds())
 }
 
 func (r *Result) warning(format string, of ...any) {

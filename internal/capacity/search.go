@@ -144,12 +144,11 @@ func (r *session) search() error {
 			}
 			continue
 		}
-		if goodput, err = r.confirm(); err != nil {
+		if goodput, err = r.confirm(); err != nil || goodput <= 0 {
 			return err
-		} else if goodput <= 0 {
-			break
 		}
 	}
+	r.stop(StopFound, fmt.Sprintf("after %s no rate was clear that it breaks at", unit.Count(r.overloads(), "overload")))
 	return nil
 }
 

@@ -336,7 +336,7 @@ func TestPublishedFormNeedsPods(t *testing.T) {
 // TestAfterStop: every way in which a search ends without a number has a next step.
 func TestAfterStop(t *testing.T) {
 	silent := map[capacity.Stop]map[bool]bool{
-		capacity.StopFound: {true: true}, capacity.StopLadder: {true: true, false: true},
+		capacity.StopLadder: {true: true, false: true},
 	}
 	for _, s := range searchStops(t) {
 		for _, bounded := range []bool{true, false} {

@@ -325,12 +325,15 @@ func (r *Report) nextSearch() []string {
 }
 
 // afterStop says what to do after a search or a ladder that ended in this way without a capacity. bounded: a rate is
-// known that holds. It is empty where nothing needs to be done, and for an unknown stop.
+// known that holds. It is empty after a ladder, and for an unknown stop.
 func afterStop(s capacity.Stop, bounded bool) string {
 	switch {
 	case s == capacity.StopFound && !bounded:
 		return "no rate held or broke at every try: run it again while less else runs on this host, and give the search " +
 			"more time (load.max_time)"
+	case s == capacity.StopFound:
+		return "to find where it breaks, run it again while less else runs on this host, and give the search more time " +
+			"(load.max_time)"
 	case s == capacity.StopMaxRate:
 		return "to find where it breaks, allow more: --max-rate (load.max_rate)"
 	case s == capacity.StopClient && bounded:

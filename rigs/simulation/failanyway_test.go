@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"math"
 	"testing"
 
 	"tare/internal/load"
@@ -88,5 +89,24 @@ func TestSomeFailAtAnyRate(t *testing.T) {
 	}
 	if 4*numbers < 3*searches {
 		t.Errorf("%d of %d searches found a number", numbers, searches)
+	}
+}
+
+// ticks answers all calls that wait every half second.
+type ticks struct{}
+
+func (ticks) decide(t float64) answer { return ok(0.5 * math.Ceil(2*t+1e-9)) }
+
+// TestSearchSaysWhyItEnds: a search that ends without a number has a reason.
+func TestSearchSaysWhyItEnds(t *testing.T) {
+	o, err := Run(t.Context(), Kind{Name: "ticks", make: func(r *recipe) {
+		r.options.MaxRate = 2000
+		r.is(open{rule: ticks{}})
+	}}, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := o.Result; r.Rate > 0 || r.Reason == "" {
+		t.Errorf("%.4g/s, at least %.4g/s, broke %v: %s for %q", r.Rate, r.AtLeast, r.Broke, r.Stop, r.Reason)
 	}
 }

@@ -109,7 +109,7 @@ func (x *blocks) look(b int, late bool) (stop bool, err error) {
 	switch {
 	case d.Stop:
 	case late:
-		look.Stop, look.Reason = true, fmt.Sprintf("the time of %s is spent; %s", x.Blocks.Within, d.Reason)
+		look.Stop, look.Reason = true, fmt.Sprintf("another block would not end within %s; %s", x.Blocks.Within, d.Reason)
 	case len(x.due) == 1 || all:
 		look.Stop, look.Reason = true, fmt.Sprintf("all %s are measured; %s", unit.Count(b, "block"), d.Reason)
 	default:

@@ -245,7 +245,7 @@ func TestInterimLooksStopARun(t *testing.T) {
 	}{
 		{"decided at a look", run.Blocks{Most: 40}, 10, []int{10}, 10, "enough"},
 		{"never decided", run.Blocks{Most: 25}, 99, []int{10, 20, 25}, 25, "all 25 blocks are measured; more"},
-		{"out of time", run.Blocks{Most: 40, Within: 1}, 99, []int{1}, 1, "is spent; more"},
+		{"out of time", run.Blocks{Most: 40, Within: 1}, 99, []int{1}, 1, "another block would not end within 1ns; more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var looked []int
