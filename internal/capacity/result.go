@@ -362,8 +362,8 @@ func (r *Result) recover(t Trace) {
 	}
 }
 
-// heldBefore is a clause about the highest rate that held before the last overload, after which it does not count; "" if
-// none did.
+// heldBefore is a clause about the highest rate that held before the last overload, after which it does not count; it
+// is empty if none did.
 func (t Trace) heldBefore(floor float64) string {
 	over := lastOverload(t)
 	var best Step
