@@ -16,7 +16,7 @@ func TestBatchesWithFailedCalls(t *testing.T) {
 		budget         report.Verdict
 	}{
 		"none failed":       {0, .5, report.Improved, report.Pass},
-		"half failed":       {.5, .5, report.EffectInconclusive, report.Pass}, // the rest took no longer: at most twice the half
+		"half failed":       {.5, .5, report.EffectInconclusive, report.Pass}, // the rest took at most twice the half
 		"most failed":       {.8, .5, report.EffectInconclusive, report.Inconclusive},
 		"all failed":        {1, .5, report.EffectInconclusive, report.Inconclusive},
 		"few failed":        {.001, .5, report.Improved, report.Pass},
@@ -31,7 +31,8 @@ func TestBatchesWithFailedCalls(t *testing.T) {
 				share, factor = c.failed, c.faster
 			}
 			b := record.Batches{
-				Treatment: trial.Treatment, Block: trial.Block, Operation: "check", Metric: "error", N: 5000, Values: []float64{share},
+				Treatment: trial.Treatment, Block: trial.Block, Operation: "check", Metric: "error", N: 5000,
+				Values: []float64{share},
 			}
 			for i := range trial.Batches {
 				if trial.Batches[i].Metric == "wall" {

@@ -111,7 +111,8 @@ func (f *InForce) Expressions(policy, said string) (out []string) {
 	}
 	const telling = 12 // letters: shorter words may stand in any denial
 	for is, of := range words {
-		if len(of) == 1 && (strings.HasSuffix(said, " denied request: "+is) || len(is) >= telling && strings.Contains(said, is)) {
+		whole := strings.HasSuffix(said, " denied request: "+is)
+		if len(of) == 1 && (whole || len(is) >= telling && strings.Contains(said, is)) {
 			out = append(out, of...)
 		}
 	}

@@ -427,12 +427,14 @@ func TestUnaskedExpressions(t *testing.T) {
 		for _, v := range validations {
 			text += "  - " + v + "\n"
 		}
-		text += "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: b}\n" +
-			"spec: {policyName: p, validationActions: [Deny]}\n"
+		text += "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n" +
+			"metadata: {name: b}\nspec: {policyName: p, validationActions: [Deny]}\n"
 		return read(t, map[string]string{"p.yaml": text})
 	}
 	const (
-		a, b, c = "{expression: 'object.a', message: no a}", "{expression: 'object.b', message: no b}", "{expression: 'object.c'}"
+		a       = "{expression: 'object.a', message: no a}"
+		b       = "{expression: 'object.b', message: no b}"
+		c       = "{expression: 'object.c'}"
 		differs = "what policies decide that requests do not show in force differs: ValidatingAdmissionPolicy p ("
 	)
 	base := policy("1", a, b)
