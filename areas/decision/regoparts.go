@@ -12,38 +12,63 @@ var regoWord = regexp.MustCompile("(?s)#[^\n]*|\"(?:\\\\.|[^\"\\\\])*\"|`[^`]*`|
 var (
 	// goesOn are words behind which, and continues those before which, the end of a line ends nothing.
 	goesOn = []string{
-		"if", "in", "some", "every", "not", "with", "as", "contains", "default", "package", "import", "else",
+		"if", "in", "some", "every", "not", "with", "as", "contains", "default", "package", "import", "else", "and", "or",
 	}
-	continues = []string{"else", "with", "in", "if", "contains", "as"}
-	opening   = []string{"(", "[", "{"}
-	closing   = []string{")", "]", "}"}
-	joining   = []string{"(", "[", "."} // without white space they are parts of what is before them
+	continues = []string{"else", "with", "in", "if", "contains", "as", "and", "or"}
+	// names are those of continues that some versions of Rego allow as names of rules.
+	names = []string{"in", "if", "contains", "and", "or"}
+	// noHeads are words besides continues with which no statement begins.
+	noHeads = []string{"some", "every", "not", "true", "false", "null"}
+	opening = []string{"(", "[", "{"}
+	closing = []string{")", "]", "}"}
+	joining = []string{"(", "[", "."} // without white space they are parts of what is before them
 )
 
 // mostRego bounds a file that is taken apart.
 const mostRego = 4 << 20
 
-// A statement is one of a file of Rego: its words, and these in one form, whatever their lines.
+// A statement is one of a file of Rego, or some that cannot be told apart: its words, and these in one form, whatever
+// their lines.
 type statement struct {
-	words []string
-	says  strings.Builder
+	words   []string
+	says    strings.Builder
+	several bool // it may be more than one
 }
 
-// regoParts are the rules of a file of Rego, each with the imports that it uses. The tests of a file of tests are added
-// to tests.
-func regoParts(file, text string, tests *regoTests) (out []part) {
-	if strings.Contains(text, `$"`) || strings.Contains(text, "$`") || len(text) > mostRego {
-		tests.unknown = true
-		return []part{{file, text}} // it has strings with expressions in them, or its words would fill the memory
+// is reports whether a statement consists of what begins with the word, and has a form.
+func (s *statement) is(word string, form *regexp.Regexp) bool {
+	return s.words[0] == word && form.MatchString(strings.Join(s.words, " "))
+}
+
+var packageForm = regexp.MustCompile(`^package [\pL\pN_]+(?: \. [\pL\pN_]+| \[ "[^"\\]*" \])*$`)
+
+// regoParts are the rules of a file of Rego, each with the imports that it uses, or the file as a whole where it may
+// mean something else than its words say here. The tests of a file of tests are added to tests.
+func regoParts(file, text string, tests *regoTests) []part {
+	if out, ok := regoRules(file, text, tests); ok {
+		return out
 	}
-	all := regoStatements(text)
-	of, imports := "", map[string][]string{} // by the word that stands for what is imported; "": by none
-	in := regoFile{imported: map[string][]string{"data": nil}}
+	tests.unknown = true
+	return []part{{file, text}}
+}
+
+// regoRules are the parts of a file that is surely understood.
+func regoRules(file, text string, tests *regoTests) (out []part, ok bool) {
+	if strings.Contains(text, `$"`) || strings.Contains(text, "$`") || len(text) > mostRego {
+		return nil, false // it has strings with expressions in them, or its words would fill the memory
+	}
+	all, ok := regoStatements(text)
+	if !ok || len(all) == 0 || !all[0].is("package", packageForm) {
+		return nil, false
+	}
+	path := all[0].words[1:]
+	of, imports := strings.Join(path, ""), map[string][]string{} // by the word that stands for what is imported; "": by none
+	in := regoFile{of: pathOf(append([]string{"."}, path...)), imported: map[string][]string{"data": nil}}
+	all = all[1:]
 	for _, s := range all {
 		switch s.words[0] {
 		case "package":
-			of = strings.Join(s.words[1:], "")
-			in.of = pathOf(append([]string{"."}, s.words[1:]...))
+			return nil, false
 		case "import":
 			name := s.words[len(s.words)-1]
 			if from := s.words[min(1, len(s.words)-1)]; from == "rego" || from == "future" {
@@ -71,18 +96,25 @@ func regoParts(file, text string, tests *regoTests) (out []part) {
 		says := append(slices.Compact(uses), s.says.String())
 		one := part{of + "." + head, of + "\n" + strings.Join(says, "\n")}
 		if strings.HasSuffix(file, "_test.rego") && strings.HasPrefix(s.words[0], "test_") {
+			if s.several {
+				return nil, false // with the test a rule may be there
+			}
 			in.tests = append(in.tests, regoTest{one, head, s.says.String()})
 			continue
 		}
 		tests.reads(s.says.String(), in.imported)
 		out = append(out, one)
 	}
+	if len(out)+len(in.tests) == 0 {
+		out = []part{{of, "package " + of}} // a rule can ask whether it is there
+	}
 	tests.files = append(tests.files, in)
-	return out
+	return out, true
 }
 
-// regoStatements are those of a file: what stands between ends of lines outside of brackets.
-func regoStatements(text string) (out []*statement) {
+// regoStatements are those of a file. One begins on a line of its own, outside of brackets, with the name of a rule or
+// with a word that nothing else has there; all else goes on with what is before it, as a body after the first one does.
+func regoStatements(text string) (out []*statement, ok bool) {
 	last, deep := "", 0
 	gap, ended, divided := true, true, false // what stood before a word: anything, the end of a line, a semicolon
 	for _, word := range regoWord.FindAllString(text, -1) {
@@ -92,6 +124,8 @@ func regoStatements(text string) (out []*statement) {
 		case strings.TrimSpace(word) == "":
 			gap, ended = true, ended || strings.Contains(word, "\n")
 			continue
+		case word == ";" && deep == 0:
+			return nil, false
 		case word == ";":
 			gap, divided = true, true
 			continue
@@ -99,13 +133,15 @@ func regoStatements(text string) (out []*statement) {
 		closes := slices.Contains(closing, word)
 		apart := !closes && (divided || ended && endsTerm(last) && beginsTerm(word))
 		switch {
-		case len(out) == 0 || apart && deep <= 0:
+		case len(out) == 0 || apart && deep == 0 && beginsStatement(word):
 			out = append(out, &statement{})
+		case deep == 0 && word == "{": // a body, on whichever line
 		case apart:
 			out[len(out)-1].says.WriteString(" ;")
 		}
 		is := out[len(out)-1]
-		if gap || !slices.Contains(joining, word) || !endsTerm(last) {
+		is.several = is.several || deep == 0 && is.goesOnOddly(last, word, gap, ended)
+		if gap || !slices.Contains(joining, word) || !isTerm(last) && !slices.Contains(closing, last) {
 			is.says.WriteString(" ")
 		}
 		is.says.WriteString(word)
@@ -116,9 +152,37 @@ func regoStatements(text string) (out []*statement) {
 		case slices.Contains(opening, word):
 			deep++
 		}
+		if deep < 0 {
+			return nil, false
+		}
 		last, gap, ended, divided = word, false, false, false
 	}
-	return out
+	return out, deep == 0
+}
+
+// goesOnOddly reports a word outside of brackets with which a further statement could begin.
+func (s *statement) goesOnOddly(last, word string, gap, ended bool) bool {
+	switch {
+	case len(s.words) == 0:
+		return false
+	case slices.Contains([]string{"[", "."}, word):
+		return gap && endsTerm(last) || !gap && slices.Contains(goesOn, last)
+	case word == "(":
+		return gap && endsTerm(last)
+	case !endsTerm(last):
+		return ended && slices.Contains(goesOn, last)
+	case slices.Contains(names, word):
+		return ended || last == "}" || slices.Contains([]string{"and", "or"}, word) ||
+			word == "in" && s.words[min(1, len(s.words)-1)] != "if"
+	}
+	return isTerm(word) && !slices.Contains(continues, word)
+}
+
+var regoName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// beginsStatement reports a word that, after the end of a line, surely begins one.
+func beginsStatement(word string) bool {
+	return regoName.MatchString(word) && !slices.Contains(continues, word) && !slices.Contains(noHeads, word)
 }
 
 var oneLetter = regexp.MustCompile(`^[\pL\pN_]$`)

@@ -1,0 +1,73 @@
+package decision
+
+import (
+	"strings"
+	"testing"
+
+	"tare/areas/decision/engine"
+)
+
+// regoDifference names in what two bundles of one file of Rego differ.
+func regoDifference(t *testing.T, name, was, is string) string {
+	t.Helper()
+	before, err := partsOf(engine.OPA, written(t, map[string]string{name: was}))
+	after, e := partsOf(engine.OPA, written(t, map[string]string{name: is}))
+	if err != nil || e != nil {
+		t.Fatal(err, e)
+	}
+	return strings.Join(differing(before, after), " ")
+}
+
+// TestRegoIsCutWhereOPACutsIt: what OPA reads as one rule stays one, wherever its lines end, and a file that leaves a
+// doubt is compared as a whole.
+func TestRegoIsCutWhereOPACutsIt(t *testing.T) {
+	const file = "p_test.rego" // of tests, too: no rule is taken for one
+	for name, c := range map[string]struct{ was, is, want string }{
+		"a body more of another rule": {
+			"deny if { a }\n{ b }\nallow if { c }\n", "deny if { a }\nallow if { c }\n{ b }\n", "a.allow a.deny",
+		},
+		"bodies on lines of their own": {
+			"deny[m]\n{\n a\n}\nnoted[m]\n{\n b\n}\n", "deny[m]\n{\n b\n}\nnoted[m]\n{\n a\n}\n", "a.deny a.noted",
+		},
+		"the same bodies, laid out otherwise": {"deny[m]\n{\n a\n}\n{ b\n c }\n", "deny[m] {\n a } {\n\n b; c\n}\n", ""},
+		"an index on a line of its own":       {"x\n[1] { a }\ny\n[2] { b }\n", "x\n[2] { b }\ny\n[1] { a }\n", "a.x a.y"},
+		"else on a line of its own":           {"x if a\nelse if b\ny if c\n", "x if a\ny if c\nelse if b\n", "a.x a.y"},
+		"with on a line of its own": {
+			"x if a\nwith input as 1\ny if c\n", "x if a\ny if c\nwith input as 1\n", "a.x a.y",
+		},
+		"and": {"x if a and\nb\ny if c\nand d\n", "x if a and\nd\ny if c\nand b\n", "a.x a.y"},
+		"rules on one line": {
+			"x if true y if false\nz if false w if true\n", "x if true y if true\nz if false w if false\n", "a.x a.z",
+		},
+		"a rule beside the package":       {" x := 1\n", " x := 2\n", file},
+		"a rule beside a test":            {"test_x if true y if false\n", "test_x if true y if true\n", file},
+		"a rule beside a test's body":     {"test_x { a } y { b }\n", "test_x { a } y { c }\n", file},
+		"in, of older versions":           {"test_x { a }\nin { b }\n", "test_x { a }\nin { c }\n", file},
+		"a rule behind a test, by a word": {"test_x if a\nelse.y := 1\n", "test_x if a\nelse.y := 2\n", file},
+		"a semicolon":                     {"x := 1; y := 2\n", "x := 1; y := 3\n", file},
+		"a bracket too many":              {"x if a }\ny if b\n", "x if b }\ny if a\n", file},
+		"a bracket that is not closed":    {"x if { a\ny if b\n", "x if { b\ny if a\n", file},
+		"a package more":                  {"x := 1\npackage b\nx := 2\n", "x := 2\npackage b\nx := 1\n", file},
+		"the package alone":               {"", ".b\n", "a a.b"},
+		"a literal, and an index":         {"x { contains\n[y] }\n", "x { contains[y] }\n", "a.x"},
+		"the strings of a raw text":       {"x := `\ny := 1\n`\nz := 2\n", "x := `\nz := 2\n`\ny := 1\n", "a.x a.y a.z"},
+		"a comment in a string":           {"x := \"# a\"\n", "x := \"# b\"\n", "a.x"},
+		"tests":                           {"test_x if {\n a\n}\ntest_y if b in c with d as e\n", "test_x if b\nelse := 1\n", ""},
+	} {
+		if got := regoDifference(t, file, "package a"+after(c.was), "package a"+after(c.is)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	const was = "\ufeffpackage a\nallow if x\n"
+	if got := regoDifference(t, "p.rego", was, strings.Replace(was, "package a", "package b", 1)); got != "p.rego" {
+		t.Errorf("another package behind a mark of the byte order: %q", got)
+	}
+}
+
+// after is what stands behind a package: what goes on with its line begins with something else than a name.
+func after(text string) string {
+	if text == "" || strings.ContainsAny(text[:1], " .") {
+		return text
+	}
+	return "\n" + text
+}
