@@ -42,6 +42,10 @@ func (s *statement) is(word string, form *regexp.Regexp) bool {
 
 var packageForm = regexp.MustCompile(`^package [\pL\pN_]+(?: \. [\pL\pN_]+| \[ "[^"\\]*" \])*$`)
 
+// importForm is that of imports whose last word stands for what they import.
+var importForm = regexp.MustCompile(
+	`^import (?:data|input|rego|future)(?: \. [\pL\pN_]+)*(?: as [\pL\pN_]+)?$`)
+
 // regoParts are the rules of a file of Rego, each with the imports that it uses, or the file as a whole where it may
 // mean something else than its words say here. The tests of a file of tests are added to tests.
 func regoParts(file, text string, tests *regoTests) []part {
@@ -62,7 +66,8 @@ func regoRules(file, text string, tests *regoTests) (out []part, ok bool) {
 		return nil, false
 	}
 	path := all[0].words[1:]
-	of, imports := strings.Join(path, ""), map[string][]string{} // by the word that stands for what is imported; "": by none
+	of, imports := strings.Join(path, ""), map[string]string{} // by the word that stands for what is imported
+	var versions []string                                      // imports for which no word stands
 	in := regoFile{of: pathOf(append([]string{"."}, path...)), imported: map[string][]string{"data": nil}}
 	all = all[1:]
 	for _, s := range all {
@@ -70,12 +75,17 @@ func regoRules(file, text string, tests *regoTests) (out []part, ok bool) {
 		case "package":
 			return nil, false
 		case "import":
-			name := s.words[len(s.words)-1]
-			if from := s.words[min(1, len(s.words)-1)]; from == "rego" || from == "future" {
-				name = ""
+			if !s.is("import", importForm) {
+				return nil, false
 			}
-			if says := s.says.String(); !slices.Contains(imports[name], says) {
-				imports[name] = append(imports[name], says)
+			name, says := s.words[len(s.words)-1], s.says.String()
+			switch was, there := imports[name]; {
+			case slices.Contains([]string{"rego", "future"}, s.words[1]):
+				versions = append(versions, says)
+			case there && was != says:
+				return nil, false // the order of the two decides
+			default:
+				imports[name] = says
 			}
 			tests.imports(s.words, in.imported)
 		}
@@ -88,9 +98,11 @@ func regoRules(file, text string, tests *regoTests) (out []part, ok bool) {
 		if head == "default" && len(s.words) > 1 {
 			head = s.words[1]
 		}
-		uses := slices.Clone(imports[""])
+		uses := slices.Clone(versions)
 		for _, word := range s.words {
-			uses = append(uses, imports[word]...)
+			if says, ok := imports[word]; ok {
+				uses = append(uses, says)
+			}
 		}
 		slices.Sort(uses)
 		says := append(slices.Compact(uses), s.says.String())
@@ -115,7 +127,7 @@ func regoRules(file, text string, tests *regoTests) (out []part, ok bool) {
 // regoStatements are those of a file. One begins on a line of its own, outside of brackets, with the name of a rule or
 // with a word that nothing else has there; all else goes on with what is before it, as a body after the first one does.
 func regoStatements(text string) (out []*statement, ok bool) {
-	last, deep := "", 0
+	last, ends, deep := "", false, 0         // a word, and whether a term ends with it
 	gap, ended, divided := true, true, false // what stood before a word: anything, the end of a line, a semicolon
 	for _, word := range regoWord.FindAllString(text, -1) {
 		switch {
@@ -131,7 +143,7 @@ func regoStatements(text string) (out []*statement, ok bool) {
 			continue
 		}
 		closes := slices.Contains(closing, word)
-		apart := !closes && (divided || ended && endsTerm(last) && beginsTerm(word))
+		apart := !closes && (divided || ended && ends && beginsTerm(word))
 		switch {
 		case len(out) == 0 || apart && deep == 0 && beginsStatement(word):
 			out = append(out, &statement{})
@@ -140,7 +152,7 @@ func regoStatements(text string) (out []*statement, ok bool) {
 			out[len(out)-1].says.WriteString(" ;")
 		}
 		is := out[len(out)-1]
-		is.several = is.several || deep == 0 && is.goesOnOddly(last, word, gap, ended)
+		is.several = is.several || deep == 0 && is.goesOnOddly(last, word, ends, gap, ended)
 		if gap || !slices.Contains(joining, word) || !isTerm(last) && !slices.Contains(closing, last) {
 			is.says.WriteString(" ")
 		}
@@ -155,22 +167,23 @@ func regoStatements(text string) (out []*statement, ok bool) {
 		if deep < 0 {
 			return nil, false
 		}
+		ends = closes || isTerm(word) && (last == "." || !slices.Contains(goesOn, word))
 		last, gap, ended, divided = word, false, false, false
 	}
 	return out, deep == 0
 }
 
 // goesOnOddly reports a word outside of brackets with which a further statement could begin.
-func (s *statement) goesOnOddly(last, word string, gap, ended bool) bool {
+func (s *statement) goesOnOddly(last, word string, ends, gap, ended bool) bool {
 	switch {
 	case len(s.words) == 0:
 		return false
 	case slices.Contains([]string{"[", "."}, word):
-		return gap && endsTerm(last) || !gap && slices.Contains(goesOn, last)
+		return ends && gap || !ends && !gap && isTerm(last)
 	case word == "(":
-		return gap && endsTerm(last)
-	case !endsTerm(last):
-		return ended && slices.Contains(goesOn, last)
+		return ends && gap
+	case !ends:
+		return ended && isTerm(last)
 	case slices.Contains(names, word):
 		return ended || last == "}" || slices.Contains([]string{"and", "or"}, word) ||
 			word == "in" && s.words[min(1, len(s.words)-1)] != "if"
@@ -189,10 +202,6 @@ var oneLetter = regexp.MustCompile(`^[\pL\pN_]$`)
 
 // isTerm reports a word or a string.
 func isTerm(word string) bool { return len(word) > 1 || oneLetter.MatchString(word) }
-
-func endsTerm(word string) bool {
-	return word != "" && (slices.Contains(closing, word) || isTerm(word) && !slices.Contains(goesOn, word))
-}
 
 func beginsTerm(word string) bool {
 	return slices.Contains(opening, word) || isTerm(word) && !slices.Contains(continues, word)
