@@ -38,7 +38,7 @@ func partsOf(kind engine.Kind, at string) (out []part, err error) {
 			out = append(out, opaParts(name, text, tests)...)
 			return nil
 		})
-		out = append(out, tests.inForce()...)
+		out = slices.Concat(out, tests.inForce(), tests.whole())
 	case engine.OpenFGA:
 		return storeParts(at)
 	case engine.ATT, engine.AuthzForce:

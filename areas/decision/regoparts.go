@@ -15,14 +15,15 @@ var (
 		"if", "in", "some", "every", "not", "with", "as", "contains", "default", "package", "import", "else", "and", "or",
 	}
 	continues = []string{"else", "with", "in", "if", "contains", "as", "and", "or"}
-	// names are those of continues that some versions of Rego allow as names of rules.
-	names = []string{"in", "if", "contains", "and", "or"}
 	// noHeads are words besides continues with which no statement begins.
 	noHeads = []string{"some", "every", "not", "true", "false", "null"}
 	opening = []string{"(", "[", "{"}
 	closing = []string{")", "]", "}"}
 	joining = []string{"(", "[", "."} // without white space they are parts of what is before them
 )
+
+// annotations is the word by which rules read what stands in comments: rego.metadata.rule().
+const annotations = "rego"
 
 // mostRego bounds a file that is taken apart.
 const mostRego = 4 << 20
@@ -32,7 +33,8 @@ const mostRego = 4 << 20
 type statement struct {
 	words   []string
 	says    strings.Builder
-	several bool // it may be more than one
+	several bool // it may be more than one, if it begins as a test does
+	in      bool // it is one only where "in" is no name
 }
 
 // is reports whether a statement consists of what begins with the word, and has a form.
@@ -46,13 +48,22 @@ var packageForm = regexp.MustCompile(`^package [\pL\pN_]+(?: \. [\pL\pN_]+| \[ "
 var importForm = regexp.MustCompile(
 	`^import (?:data|input|rego|future)(?: \. [\pL\pN_]+)*(?: as [\pL\pN_]+)?$`)
 
+// ofOneKeyword reports an import that leaves other keywords names.
+func ofOneKeyword(says string) bool {
+	return strings.HasPrefix(says, " import future. keywords.") && !strings.HasSuffix(says, " in")
+}
+
 // regoParts are the rules of a file of Rego, each with the imports that it uses, or the file as a whole where it may
 // mean something else than its words say here. The tests of a file of tests are added to tests.
 func regoParts(file, text string, tests *regoTests) []part {
+	if strings.Contains(text, "METADATA") {
+		tests.annotated = append(tests.annotated, part{file, text})
+	}
 	if out, ok := regoRules(file, text, tests); ok {
 		return out
 	}
 	tests.unknown = true
+	tests.annotations = tests.annotations || strings.Contains(text, annotations)
 	return []part{{file, text}}
 }
 
@@ -98,6 +109,7 @@ func regoRules(file, text string, tests *regoTests) (out []part, ok bool) {
 		if head == "default" && len(s.words) > 1 {
 			head = s.words[1]
 		}
+		tests.annotations = tests.annotations || slices.Contains(s.words, annotations)
 		uses := slices.Clone(versions)
 		for _, word := range s.words {
 			if says, ok := imports[word]; ok {
@@ -108,7 +120,7 @@ func regoRules(file, text string, tests *regoTests) (out []part, ok bool) {
 		says := append(slices.Compact(uses), s.says.String())
 		one := part{of + "." + head, of + "\n" + strings.Join(says, "\n")}
 		if strings.HasSuffix(file, "_test.rego") && strings.HasPrefix(s.words[0], "test_") {
-			if s.several {
+			if s.several || s.in && slices.ContainsFunc(versions, ofOneKeyword) {
 				return nil, false // with the test a rule may be there
 			}
 			in.tests = append(in.tests, regoTest{one, head, s.says.String()})
@@ -173,22 +185,22 @@ func regoStatements(text string) (out []*statement, ok bool) {
 	return out, deep == 0
 }
 
-// goesOnOddly reports a word outside of brackets with which a further statement could begin.
+// goesOnOddly reports a word outside of brackets with which, behind a test, something else could begin.
 func (s *statement) goesOnOddly(last, word string, ends, gap, ended bool) bool {
 	switch {
 	case len(s.words) == 0:
 		return false
-	case slices.Contains([]string{"[", "."}, word):
-		return ends && gap || !ends && !gap && isTerm(last)
-	case word == "(":
-		return ends && gap
+	case len(s.words) == 1:
+		return word != "{" && word != "if"
+	case slices.Contains(joining, word):
+		return ends && (gap || last == "}") || !ends && !gap && isTerm(last) && word != "("
 	case !ends:
-		return ended && isTerm(last)
-	case slices.Contains(names, word):
-		return ended || last == "}" || slices.Contains([]string{"and", "or"}, word) ||
-			word == "in" && s.words[min(1, len(s.words)-1)] != "if"
+		return isTerm(last) && (ended || last != "else" && (word == ":" || word == "="))
+	case word == "in":
+		s.in = true
+		return ended || last == "}" || s.words[1] != "if"
 	}
-	return isTerm(word) && !slices.Contains(continues, word)
+	return isTerm(word) && !slices.Contains([]string{"else", "with", "as"}, word)
 }
 
 var regoName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

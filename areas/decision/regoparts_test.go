@@ -39,10 +39,17 @@ func TestRegoIsCutWhereOPACutsIt(t *testing.T) {
 		"rules on one line": {
 			"x if true y if false\nz if false w if true\n", "x if true y if true\nz if false w if false\n", "a.x a.z",
 		},
-		"a rule beside the package":       {" x := 1\n", " x := 2\n", file},
-		"a rule beside a test":            {"test_x if true y if false\n", "test_x if true y if true\n", file},
-		"a rule beside a test's body":     {"test_x { a } y { b }\n", "test_x { a } y { c }\n", file},
-		"in, of older versions":           {"test_x { a }\nin { b }\n", "test_x { a }\nin { c }\n", file},
+		"a rule beside the package":      {" x := 1\n", " x := 2\n", file},
+		"a rule beside a test":           {"test_x if true y if false\n", "test_x if true y if true\n", file},
+		"a rule beside a test's body":    {"test_x { a } y { b }\n", "test_x { a } y { c }\n", file},
+		"in, of older versions":          {"test_x { a }\nin { b }\n", "test_x { a }\nin { c }\n", file},
+		"if, of older versions":          {"test_x(y) if := 1\n", "test_x(y) if := 2\n", file},
+		"a literal behind a test's body": {"test_x { a }(b) := 1\n", "test_x { a }(b) := 2\n", file},
+		"a test with a name behind it":   {"test_x.y if { a }\n", "test_x.y if { b }\n", file},
+		"contains, of older versions":    {"test_x if b contains { a }\n", "test_x if b contains { c }\n", file},
+		"one keyword": {
+			"import future.keywords.if\ntest_x if b in { a }\n", "import future.keywords.if\ntest_x if b in { c }\n", file,
+		},
 		"a rule behind a test, by a word": {"test_x if a\nelse.y := 1\n", "test_x if a\nelse.y := 2\n", file},
 		"a semicolon":                     {"x := 1; y := 2\n", "x := 1; y := 3\n", file},
 		"a bracket too many":              {"x if a }\ny if b\n", "x if b }\ny if a\n", file},
@@ -83,6 +90,31 @@ func TestImportsOfRego(t *testing.T) {
 	} {
 		const rules = "ok if true\nallow if rules.guest\n"
 		if got := regoDifference(t, "p.rego", "package a\n"+c.was+rules, "package a\n"+c.is+rules); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestAnnotationsOfRego: comments that rules read are part of what decides, and others are not.
+func TestAnnotationsOfRego(t *testing.T) {
+	const annotated = "package b\n# METADATA\n# scope: subpackages\n# custom: {roles: [reader]}\nok if true\n"
+	for name, c := range map[string]struct{ rule, want string }{
+		"its own":             {"allow if input.role in rego.metadata.rule().custom.roles", "b.rego"},
+		"those on the way":    {"allow if rego.metadata.chain()[1].annotations.custom.roles[_] == input.role", "b.rego"},
+		"by a name":           {"allow if input.role in rego[\"meta\\u0064ata\"].rule().custom.roles", "b.rego"},
+		"a file in doubt":     {"x := 1; allow if rego.metadata.rule().custom.roles", "b.rego"},
+		"none":                {"allow if input.role == \"reader\"", ""},
+		"none, but a version": {"import rego.v1\nallow if input.role == \"reader\"", ""},
+	} {
+		of := func(annotated string) []part {
+			out, err := partsOf(engine.OPA, written(t, map[string]string{"a.rego": "package a\n" + c.rule, "b.rego": annotated}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		got := strings.Join(differing(of(annotated), of(strings.Replace(annotated, "reader", "reader, guest", 1))), " ")
+		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -15,6 +15,9 @@ type regoTests struct {
 	documents map[string]bool // of data, by the names on the way to them
 	within    map[string]bool // what is read in documents of any name: the way to these, and a name behind it
 	unknown   bool            // there are files that are not taken apart
+	// Files with annotations, in comments, and whether a rule may read those of its own or of another file.
+	annotated   []part
+	annotations bool
 }
 
 // A regoFile is one with tests: their package, what imports stand for, and their names and statements.
@@ -31,6 +34,14 @@ type regoTest struct {
 
 func newRegoTests() *regoTests {
 	return &regoTests{names: map[string]bool{}, documents: map[string]bool{}, within: map[string]bool{}}
+}
+
+// whole are the files that decide as a whole, whatever their rules say.
+func (r *regoTests) whole() []part {
+	if !r.annotations {
+		return nil
+	}
+	return r.annotated
 }
 
 // inForce are the tests that rules read. If there is one, those that any test reads are taken for it, too.
