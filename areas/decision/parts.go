@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -158,17 +159,22 @@ func storeParts(at string) (out []part, err error) {
 		return out, nil
 	}
 	var model struct {
-		Types []struct {
+		ID      string `json:"id"`
+		Version string `json:"schema_version"`
+		Types   []struct {
 			Type      string                     `json:"type"`
 			Relations map[string]json.RawMessage `json:"relations"`
 			Metadata  struct {
 				Relations map[string]json.RawMessage `json:"relations"`
+				Module    json.RawMessage            `json:"module"`
+				Source    json.RawMessage            `json:"source_info"`
 			} `json:"metadata"`
 		} `json:"type_definitions"`
 		Conditions map[string]json.RawMessage `json:"conditions"`
 	}
-	if err := json.Unmarshal(store.Model, &model); err != nil {
-		return nil, err
+	d := json.NewDecoder(bytes.NewReader(store.Model))
+	if d.DisallowUnknownFields(); d.Decode(&model) != nil {
+		return append(out, part{"the model", canonical(store.Model, false)}), nil // OpenFGA knows other names of fields
 	}
 	for _, t := range model.Types {
 		out = append(out, part{"type " + t.Type, "type " + t.Type})
@@ -186,34 +192,56 @@ func storeParts(at string) (out []part, err error) {
 
 var bracketsApart = strings.NewReplacer(",", " , ", "[", " [ ", "]", " ] ", "(", " ( ", ")", " ) ", ":", " : ")
 
-// modelParts are those of a model in OpenFGA's language. The lines of conditions stay as they are: they hold strings.
+// The lines of a model in OpenFGA's language, with single spaces between what they consist of.
+var (
+	modelLine     = regexp.MustCompile(`^(?:model|schema [0-9.]+|module \S+|relations)$`)
+	typeLine      = regexp.MustCompile(`^(?:extend )?type ([^\s:()[\]]+)$`)
+	defineLine    = regexp.MustCompile(`^define ([^\s:()[\]]+) : `)
+	conditionLine = regexp.MustCompile(`^condition ([^\s:()[\]]+) \( `)
+)
+
+// modelParts are those of a model in OpenFGA's language, or the model as a whole if a line is none that is surely
+// understood. The lines of conditions stay as they are: they hold strings.
 func modelParts(text string) (out []part) {
-	of, condition := "", false
+	whole := []part{{"the model", text}}
+	if strings.Contains(text, `"""`) || strings.Contains(text, "'''") {
+		return whole // a line could be one of a string
+	}
+	of, condition, closed := "", false, true // closed: the brackets of what the last line belongs to
 	var all []*growing
 	add := func(name, says string) {
 		all = append(all, &growing{name: name})
 		all[len(all)-1].says.WriteString(says)
 	}
 	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		first, rest, _ := strings.Cut(line, " ")
-		begins := slices.Contains([]string{"type", "extend", "define", "condition"}, first)
-		if condition = first == "condition" || condition && !begins; !condition {
-			line, _, _ = strings.Cut(line, " #")
-			line = strings.Join(strings.Fields(bracketsApart.Replace(line)), " ")
+		comment := strings.HasPrefix(strings.TrimLeft(line, " "), "#")
+		if line = strings.TrimSpace(line); line == "" || comment {
+			continue
 		}
-		name, _, _ := strings.Cut(strings.TrimSpace(rest), ":")
-		switch {
-		case line == "" || line[0] == '#' || slices.Contains([]string{"model", "schema", "module", "relations"}, first):
-		case first == "define":
-			add(of+"#"+strings.TrimSpace(name), of+" "+line)
-		case begins:
-			if of = strings.TrimSpace(strings.TrimPrefix(name, "type ")); condition {
-				of, _, _ = strings.Cut(of, "(")
-			}
-			add(first+" "+of, line)
-		case len(all) > 0:
+		cut, _, _ := strings.Cut(line, " #")
+		plain := strings.Join(strings.Fields(bracketsApart.Replace(cut)), " ")
+		if condition = condition && !(closed && (typeLine.MatchString(plain) || conditionLine.MatchString(plain))); condition {
 			all[len(all)-1].says.WriteString("\n" + line)
+			closed = strings.HasSuffix(plain, "}")
+			continue
+		}
+		switch {
+		case strings.Contains(line, "\r"):
+			return whole
+		case !closed:
+			all[len(all)-1].says.WriteString(" " + plain)
+			closed = strings.Contains(plain, "]")
+		case conditionLine.MatchString(plain):
+			add("condition "+conditionLine.FindStringSubmatch(plain)[1], line)
+			condition, closed = true, strings.HasSuffix(plain, "}")
+		case typeLine.MatchString(plain):
+			of = typeLine.FindStringSubmatch(plain)[1]
+			add("type "+of, plain)
+		case of != "" && defineLine.MatchString(plain):
+			add(of+"#"+defineLine.FindStringSubmatch(plain)[1], of+" "+plain)
+			closed = strings.Count(plain, "[") == strings.Count(plain, "]")
+		case !modelLine.MatchString(plain):
+			return whole
 		}
 	}
 	for _, g := range all {
