@@ -1,6 +1,8 @@
 package decision
 
 import (
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -53,7 +55,8 @@ condition other(os: string) { os == "linux" }
 // TestModelsInJSON: a model whose fields have other names, which OpenFGA knows as well, is compared as a whole.
 func TestModelsInJSON(t *testing.T) {
 	const model = `{"schema_version": "1.1", "type_definitions": [{"type": "user"}, {"type": "doc", "relations":
-		{"reader": {"this": {}}}, "metadata": {"relations": {"reader": {"directly_related_user_types": [{"type": "user"}]}}}}]}`
+		{"reader": {"this": {}}}, "metadata": {"relations":
+		{"reader": {"directly_related_user_types": [{"type": "user"}]}}}}]}`
 	of := func(model string) []part {
 		out, err := partsOf(engine.OpenFGA, written(t, map[string]string{
 			"store.fga.yaml": "model_file: model.json\n", "model.json": model,
@@ -68,6 +71,50 @@ func TestModelsInJSON(t *testing.T) {
 		was := strings.Replace(model, "type_definitions", other, 1)
 		if got := strings.Join(differing(of(was), of(strings.Replace(was, from, to, 1))), " "); got != want {
 			t.Errorf("%s: %q, want %q", other, got, want)
+		}
+	}
+}
+
+// TestLongNamesTakeLittleMemory: a name that stands for something in many parts is not written out in each of them.
+func TestLongNamesTakeLittleMemory(t *testing.T) {
+	const fgaStore = "store.fga.yaml"
+	long := strings.Repeat("n", 900_000)
+	many := func(of string) string {
+		var out strings.Builder
+		for i := range 3000 {
+			out.WriteString(strings.ReplaceAll(of, "%d", strconv.Itoa(i)))
+		}
+		return out.String()
+	}
+	for name, c := range map[string]struct {
+		kind       engine.Kind
+		file, text string
+	}{
+		"an import": {engine.OPA, "p.rego", "package a\nimport data." + long + " as x\n" + many("r%d if x.a%d\n")},
+		"versions":  {engine.OPA, "p.rego", "package a\n" + many("import rego.a%d\n") + many("r%d if x\n")},
+		"a package": {engine.OPA, "p.rego", "package " + long + "\n" + many("r%d if x\n")},
+		"rules":     {engine.OPA, "p.rego", "package a\n" + strings.Repeat("a\n", 900_000)},
+		"a type":    {engine.OpenFGA, fgaStore, "model: |\n  type " + long + "\n" + many("    define r%d: [user]\n")},
+		"a type's": {
+			engine.OpenFGA, "m.json",
+			`{"type_definitions": [{"type": "` + long + `", "relations": {` + many(`"r%d": {},`) + `"r": {}}}]}`,
+		},
+		"attributes": {engine.ATT, "p.xml", `<Policy xmlns:x="` + long + `">` + many(`<Rule x:a="%d"/>`) + "</Policy>"},
+	} {
+		files := map[string]string{c.file: c.text}
+		if c.file == "m.json" {
+			files[fgaStore] = "model_file: m.json\n"
+		}
+		at := written(t, files)
+		if c.kind == engine.ATT {
+			at += "/" + c.file
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		parts, err := partsOf(c.kind, at)
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; err != nil || took > 512 || len(parts) == 0 {
+			t.Errorf("%s: %d MiB, %d parts, %v", name, took, len(parts), err)
 		}
 	}
 }

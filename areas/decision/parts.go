@@ -2,30 +2,85 @@ package decision
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
+	"hash"
 	"io"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"tare/areas/bundle"
 	"tare/areas/decision/cedarset"
 	"tare/areas/decision/engine"
 	"tare/areas/decision/fga"
 	"tare/areas/decision/replica"
+	"tare/internal/kit"
 )
 
-// A part is a policy, a rule, or data that policies decide by: its name for people, and what it says, without what
-// makes no difference, such as comments.
-type part struct{ name, says string }
+// A part is a policy, a rule, or data that policies decide by: its name for people, and the sum of what it says,
+// without what makes no difference, such as comments.
+type part struct {
+	name string
+	says sum
+}
+
+// A sum stands for texts that are only compared: names would be written out in each part in which they have a meaning.
+type sum [sha256.Size]byte
+
+const (
+	// mostParts bounds the parts that are told apart, and mostOfName the characters of their names.
+	mostParts, mostOfName = 100_000, 200
+	theModel, thePolicies = "the model", "the policies"
+)
+
+// partOf is what is said by some texts.
+func partOf(name string, says ...string) part {
+	g := growing{name, sha256.New()}
+	for _, text := range says {
+		g.add(text)
+	}
+	return g.part()
+}
+
+// sumOf is that of some texts.
+func sumOf(says ...string) sum { return partOf("", says...).says }
 
 // A growing is a part of which more is read.
 type growing struct {
 	name string
-	says strings.Builder
+	says hash.Hash
+}
+
+func (g *growing) add(text string) {
+	_, _ = fmt.Fprintf(g.says, "%d:%s", len(text), text) // a hash takes all
+}
+
+func (g *growing) part() (out part) {
+	out.name = clipped(g.name)
+	g.says.Sum(out.says[:0])
+	return out
+}
+
+// clipped is a name for people.
+func clipped(name string) string {
+	return kit.Clipped(name[:min(len(name), utf8.UTFMax*(mostOfName+1))], mostOfName)
+}
+
+// short is a text, or one for its sum, which is longer than any text that stays.
+func short(text string) string {
+	const most = 2 * sha256.Size
+	if len(text) <= most {
+		return text
+	}
+	is := sumOf(text)
+	return ":" + hex.EncodeToString(is[:])
 }
 
 // partsOf are those of a bundle.
@@ -64,16 +119,16 @@ func cedarParts(at string) (out []part, err error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, part{set.Name(id), canonical(text, false, "annotations")})
+		out = append(out, partOf(set.Name(id), canonical(text, false, "annotations")))
 	}
 	for id, entity := range set.Entities {
 		text, err := json.Marshal(entity)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, part{id.String(), canonical(text, true)})
+		out = append(out, partOf(id.String(), canonical(text, true)))
 	}
-	return append(out, part{"the schema", set.Schema()}), nil
+	return append(out, partOf("the schema", set.Schema())), nil
 }
 
 // canonical is JSON with its fields in order and without some of them, and, where lists are sets, with those in order.
@@ -132,11 +187,11 @@ func opaParts(name string, text []byte, tests *regoTests) []part {
 	case base == ".signatures.json":
 		return nil
 	case base == ".manifest":
-		return []part{{name, name + canonical(text, false, "revision")}}
+		return []part{partOf(name, name, canonical(text, false, "revision"))}
 	case strings.HasPrefix(base, "data."):
-		return []part{{name, path.Dir(name) + canonical(text, false)}} // OPA puts it at the place of its folder
+		return []part{partOf(name, path.Dir(name), canonical(text, false))} // OPA puts it at the place of its folder
 	}
-	return []part{{name, name + string(text)}}
+	return []part{partOf(name, name, string(text))}
 }
 
 // storeParts are the types, relations and conditions of a model, and the relationships.
@@ -150,7 +205,7 @@ func storeParts(at string) (out []part, err error) {
 		if err := json.Unmarshal(t.Key, &key); err != nil {
 			return nil, err
 		}
-		out = append(out, part{key.User + " " + key.Relation + " " + key.Object, canonical(t.Key, false)})
+		out = append(out, partOf(key.User+" "+key.Relation+" "+key.Object, canonical(t.Key, false)))
 	}
 	for _, f := range store.Files {
 		out = append(out, modelParts(f.Text)...)
@@ -173,19 +228,20 @@ func storeParts(at string) (out []part, err error) {
 		Conditions map[string]json.RawMessage `json:"conditions"`
 	}
 	d := json.NewDecoder(bytes.NewReader(store.Model))
-	if d.DisallowUnknownFields(); d.Decode(&model) != nil {
-		return append(out, part{"the model", canonical(store.Model, false)}), nil // OpenFGA knows other names of fields
+	d.DisallowUnknownFields()
+	if known := d.Decode(&model) == nil; !known { // OpenFGA knows other names of fields
+		return append(out, partOf(theModel, canonical(store.Model, false))), nil
 	}
 	for _, t := range model.Types {
-		out = append(out, part{"type " + t.Type, "type " + t.Type})
+		of, name := short(t.Type), clipped(t.Type)
+		out = append(out, partOf("type "+name, "type", of))
 		for relation, text := range t.Relations {
-			name := t.Type + "#" + relation
-			says := name + canonical(text, false) + canonical(t.Metadata.Relations[relation], false)
-			out = append(out, part{name, says})
+			by := canonical(t.Metadata.Relations[relation], false)
+			out = append(out, partOf(name+"#"+relation, "relation", of, relation, canonical(text, false), by))
 		}
 	}
 	for name, text := range model.Conditions {
-		out = append(out, part{"condition " + name, name + canonical(text, false)})
+		out = append(out, partOf("condition "+name, "condition", name, canonical(text, false)))
 	}
 	return out, nil
 }
@@ -203,15 +259,17 @@ var (
 // modelParts are those of a model in OpenFGA's language, or the model as a whole if a line is none that is surely
 // understood. The lines of conditions stay as they are: they hold strings.
 func modelParts(text string) (out []part) {
-	whole := []part{{"the model", text}}
+	whole := []part{partOf(theModel, text)}
 	if strings.Contains(text, `"""`) || strings.Contains(text, "'''") {
 		return whole // a line could be one of a string
 	}
-	of, condition, closed := "", false, true // closed: the brackets of what the last line belongs to
+	of, name, condition, closed := "", "", false, true // closed: the brackets of what the last line belongs to
 	var all []*growing
-	add := func(name, says string) {
-		all = append(all, &growing{name: name})
-		all[len(all)-1].says.WriteString(says)
+	add := func(name string, says ...string) {
+		all = append(all, &growing{name, sha256.New()})
+		for _, text := range says {
+			all[len(all)-1].add(text)
+		}
 	}
 	for line := range strings.Lines(text) {
 		comment := strings.HasPrefix(strings.TrimLeft(line, " "), "#")
@@ -220,16 +278,17 @@ func modelParts(text string) (out []part) {
 		}
 		cut, _, _ := strings.Cut(line, " #")
 		plain := strings.Join(strings.Fields(bracketsApart.Replace(cut)), " ")
-		if condition = condition && !(closed && (typeLine.MatchString(plain) || conditionLine.MatchString(plain))); condition {
-			all[len(all)-1].says.WriteString("\n" + line)
+		begins := typeLine.MatchString(plain) || conditionLine.MatchString(plain)
+		if condition = condition && (!closed || !begins); condition {
+			all[len(all)-1].add(line)
 			closed = strings.HasSuffix(plain, "}")
 			continue
 		}
 		switch {
-		case strings.Contains(line, "\r"):
+		case strings.Contains(line, "\r"), len(all) > mostParts:
 			return whole
 		case !closed:
-			all[len(all)-1].says.WriteString(" " + plain)
+			all[len(all)-1].add(plain)
 			closed = strings.Contains(plain, "]")
 		case conditionLine.MatchString(plain):
 			add("condition "+conditionLine.FindStringSubmatch(plain)[1], line)
@@ -237,15 +296,16 @@ func modelParts(text string) (out []part) {
 		case typeLine.MatchString(plain):
 			of = typeLine.FindStringSubmatch(plain)[1]
 			add("type "+of, plain)
+			of, name = short(of), clipped(of)
 		case of != "" && defineLine.MatchString(plain):
-			add(of+"#"+defineLine.FindStringSubmatch(plain)[1], of+" "+plain)
+			add(name+"#"+defineLine.FindStringSubmatch(plain)[1], of, plain)
 			closed = strings.Count(plain, "[") == strings.Count(plain, "]")
 		case !modelLine.MatchString(plain):
 			return whole
 		}
 	}
 	for _, g := range all {
-		out = append(out, part{g.name, g.says.String()})
+		out = append(out, g.part())
 	}
 	return out
 }
@@ -253,6 +313,13 @@ func modelParts(text string) (out []part) {
 // xacmlParts are the policies and sets of policies of a file, each with the places of those in it: order can decide.
 func xacmlParts(text []byte) (out []part, err error) {
 	d := xml.NewDecoder(bytes.NewReader(text))
+	spaces := map[string]string{} // in short: a name of one can stand for much
+	space := func(name string) string {
+		if _, there := spaces[name]; !there {
+			spaces[name] = short(name)
+		}
+		return spaces[name]
+	}
 	var open []*growing
 	element := ""
 	for {
@@ -279,17 +346,19 @@ func xacmlParts(text []byte) (out []part, err error) {
 					id = a.Value
 				}
 				if a.Name.Local != "xmlns" {
-					attributes = append(attributes, quoted(a.Name.Space, a.Name.Local, a.Value))
+					attributes = append(attributes, quoted(space(a.Name.Space), a.Name.Local, a.Value))
 				}
 			}
 			slices.Sort(attributes)
 			if isPolicy(element) {
 				if n := len(open); n > 0 {
-					open[n-1].says.WriteString(quoted("in it", id))
+					open[n-1].add(quoted("in it", id))
 				}
-				open = append(open, &growing{name: id})
+				if open = append(open, &growing{id, sha256.New()}); len(out)+len(open) > mostParts {
+					return []part{partOf(thePolicies, string(text))}, nil
+				}
 			}
-			said = quoted(append([]string{t.Name.Space, element}, attributes...)...)
+			said = quoted(append([]string{space(t.Name.Space), element}, attributes...)...)
 		case xml.CharData:
 			if element == "AttributeValue" || len(bytes.TrimSpace(t)) > 0 {
 				said = quoted(string(t))
@@ -298,9 +367,11 @@ func xacmlParts(text []byte) (out []part, err error) {
 			element, said = "", "/"
 		}
 		if n := len(open); n > 0 {
-			open[n-1].says.WriteString(said)
+			if said != "" {
+				open[n-1].add(said)
+			}
 			if end, ok := token.(xml.EndElement); ok && isPolicy(end.Name.Local) {
-				out, open = append(out, part{open[n-1].name, open[n-1].says.String()}), open[:n-1]
+				out, open = append(out, open[n-1].part()), open[:n-1]
 			}
 		}
 	}

@@ -41,7 +41,8 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 			out = append(out, p.preflight(ctx, env)...)
 		}
 	}
-	if out = append(out, compileBundles(ctx, spec, env)...); env.Look {
+	refused := compileBundles(ctx, spec, env)
+	if out = append(out, refused...); env.Look && len(refused) == 0 {
 		out = append(out, spec.findDifferences(env.Treatments)...)
 	}
 	return out

@@ -57,14 +57,14 @@ func ofOneKeyword(says string) bool {
 // mean something else than its words say here. The tests of a file of tests are added to tests.
 func regoParts(file, text string, tests *regoTests) []part {
 	if strings.Contains(text, "METADATA") {
-		tests.annotated = append(tests.annotated, part{file, text})
+		tests.annotated = append(tests.annotated, partOf(file, text))
 	}
 	if out, ok := regoRules(file, text, tests); ok {
 		return out
 	}
 	tests.unknown = true
 	tests.annotations = tests.annotations || strings.Contains(text, annotations)
-	return []part{{file, text}}
+	return []part{partOf(file, text)}
 }
 
 // regoRules are the parts of a file that is surely understood.
@@ -73,26 +73,27 @@ func regoRules(file, text string, tests *regoTests) (out []part, ok bool) {
 		return nil, false // it has strings with expressions in them, or its words would fill the memory
 	}
 	all, ok := regoStatements(text)
-	if !ok || len(all) == 0 || !all[0].is("package", packageForm) {
+	tests.parts += len(all)
+	if !ok || tests.parts > mostParts || len(all) == 0 || !all[0].is("package", packageForm) {
 		return nil, false
 	}
 	path := all[0].words[1:]
-	of, imports := strings.Join(path, ""), map[string]string{} // by the word that stands for what is imported
-	var versions []string                                      // imports for which no word stands
+	of, imports := strings.Join(path, ""), map[string]sum{} // by the word that stands for what is imported
+	var versions []string                                   // imports for which no word stands
 	in := regoFile{of: pathOf(append([]string{"."}, path...)), imported: map[string][]string{"data": nil}}
 	all = all[1:]
-	for _, s := range all {
+	for i, s := range all {
 		switch s.words[0] {
 		case "package":
 			return nil, false
 		case "import":
-			if !s.is("import", importForm) {
-				return nil, false
+			if !s.is("import", importForm) || i > 0 && all[i-1].words[0] != "import" {
+				return nil, false // behind a rule, it makes words keywords from there on
 			}
-			name, says := s.words[len(s.words)-1], s.says.String()
+			name, says := s.words[len(s.words)-1], sumOf(s.says.String())
 			switch was, there := imports[name]; {
 			case slices.Contains([]string{"rego", "future"}, s.words[1]):
-				versions = append(versions, says)
+				versions = append(versions, s.says.String())
 			case there && was != says:
 				return nil, false // the order of the two decides
 			default:
@@ -101,6 +102,9 @@ func regoRules(file, text string, tests *regoTests) (out []part, ok bool) {
 			tests.imports(s.words, in.imported)
 		}
 	}
+	slices.Sort(versions)
+	versions = slices.Compact(versions)
+	name, common, inIsName := clipped(of), sumOf(append(versions, of)...), slices.ContainsFunc(versions, ofOneKeyword)
 	for _, s := range all {
 		head := s.words[0]
 		if head == "package" || head == "import" {
@@ -110,17 +114,16 @@ func regoRules(file, text string, tests *regoTests) (out []part, ok bool) {
 			head = s.words[1]
 		}
 		tests.annotations = tests.annotations || slices.Contains(s.words, annotations)
-		uses := slices.Clone(versions)
+		uses := []string{string(common[:])}
 		for _, word := range s.words {
 			if says, ok := imports[word]; ok {
-				uses = append(uses, says)
+				uses = append(uses, string(says[:]))
 			}
 		}
-		slices.Sort(uses)
-		says := append(slices.Compact(uses), s.says.String())
-		one := part{of + "." + head, of + "\n" + strings.Join(says, "\n")}
+		slices.Sort(uses[1:])
+		one := partOf(name+"."+head, append(slices.Compact(uses), s.says.String())...)
 		if strings.HasSuffix(file, "_test.rego") && strings.HasPrefix(s.words[0], "test_") {
-			if s.several || s.in && slices.ContainsFunc(versions, ofOneKeyword) {
+			if s.several || s.in && inIsName {
 				return nil, false // with the test a rule may be there
 			}
 			in.tests = append(in.tests, regoTest{one, head, s.says.String()})
@@ -130,7 +133,7 @@ func regoRules(file, text string, tests *regoTests) (out []part, ok bool) {
 		out = append(out, one)
 	}
 	if len(out)+len(in.tests) == 0 {
-		out = []part{{of, "package " + of}} // a rule can ask whether it is there
+		out = []part{partOf(of, "package", of)} // a rule can ask whether it is there
 	}
 	tests.files = append(tests.files, in)
 	return out, true
@@ -157,6 +160,8 @@ func regoStatements(text string) (out []*statement, ok bool) {
 		closes := slices.Contains(closing, word)
 		apart := !closes && (divided || ended && ends && beginsTerm(word))
 		switch {
+		case len(out) > mostParts:
+			return nil, false
 		case len(out) == 0 || apart && deep == 0 && beginsStatement(word):
 			out = append(out, &statement{})
 		case deep == 0 && word == "{": // a body, on whichever line

@@ -59,7 +59,9 @@ func TestRegoIsCutWhereOPACutsIt(t *testing.T) {
 		"a literal, and an index":         {"x { contains\n[y] }\n", "x { contains[y] }\n", "a.x"},
 		"the strings of a raw text":       {"x := `\ny := 1\n`\nz := 2\n", "x := `\nz := 2\n`\ny := 1\n", "a.x a.y a.z"},
 		"a comment in a string":           {"x := \"# a\"\n", "x := \"# b\"\n", "a.x"},
-		"tests":                           {"test_x if {\n a\n}\ntest_y if b in c with d as e\n", "test_x if b\nelse := 1\n", ""},
+		"tests": {
+			"test_x if {\n a\n}\ntest_y if b in c with d as e\n", "test_x if b\nelse := 1\n", "",
+		},
 	} {
 		if got := regoDifference(t, file, "package a"+after(c.was), "package a"+after(c.is)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -74,19 +76,28 @@ func TestRegoIsCutWhereOPACutsIt(t *testing.T) {
 // TestImportsOfRego: what an import stands for is part of the rules that use it, in whichever form it is written.
 func TestImportsOfRego(t *testing.T) {
 	for name, c := range map[string]struct{ was, is, want string }{
-		"a name":             {"import data.strict.rules\n", "import data.lax.rules\n", "a.allow"},
-		"a name of its own":  {"import data.strict as rules\n", "import data.lax as rules\n", "a.allow"},
-		"a name for data":    {"import data as rules\n", "import input as rules\n", "a.allow"},
-		"on two lines":       {"import data.strict\nas rules\n", "import data.lax\nas rules\n", "a.allow"},
-		"brackets":           {`import data["strict"]["rules"]` + "\n", `import data["lax"]["rules"]` + "\n", "p.rego"},
-		"a bracket":          {`import data.strict["rules"]` + "\n", `import data.lax["rules"]` + "\n", "p.rego"},
-		"a raw text":         {"import data[`strict`].rules\n", "import data[`lax`].rules\n", "p.rego"},
-		"an order":           {"import data.b.rules\nimport data.c.rules\n", "import data.c.rules\nimport data.b.rules\n", "p.rego"},
+		"a name":            {"import data.strict.rules\n", "import data.lax.rules\n", "a.allow"},
+		"a name of its own": {"import data.strict as rules\n", "import data.lax as rules\n", "a.allow"},
+		"a name for data":   {"import data as rules\n", "import input as rules\n", "a.allow"},
+		"on two lines":      {"import data.strict\nas rules\n", "import data.lax\nas rules\n", "a.allow"},
+		"brackets":          {`import data["strict"]["rules"]` + "\n", `import data["lax"]["rules"]` + "\n", "p.rego"},
+		"a bracket":         {`import data.strict["rules"]` + "\n", `import data.lax["rules"]` + "\n", "p.rego"},
+		"a raw text":        {"import data[`strict`].rules\n", "import data[`lax`].rules\n", "p.rego"},
+		"an order": {
+			"import data.b.rules\nimport data.c.rules\n", "import data.c.rules\nimport data.b.rules\n", "p.rego",
+		},
 		"a rule on its line": {"import data.rules rules := 1\n", "import data.rules rules := 2\n", "p.rego"},
 		"a rule of its name": {"import.rules := 1\n", "import.rules := 2\n", "p.rego"},
 		"a version":          {"import future.keywords\n", "import future.keywords.if\n", "a.allow a.ok"},
-		"a rule behind it":   {"import future.keywords.in\nrules := 1\n", "import future.keywords.in\nrules := 2\n", "a.rules"},
-		"one not used":       {"import data.rules\n", "import data.rules\nimport data.others\n", ""},
+		"a rule behind it": {
+			"import future.keywords.in\nrules := 1\n", "import future.keywords.in\nrules := 2\n", "a.rules",
+		},
+		"one behind a rule": {
+			"import future.keywords\nf(x) := 1 if { x } else := 2\n",
+			"f(x) := 1 if { x } else := 2\nimport future.keywords\n",
+			"a.allow a.f a.ok p.rego",
+		},
+		"one not used": {"import data.rules\n", "import data.rules\nimport data.others\n", ""},
 	} {
 		const rules = "ok if true\nallow if rules.guest\n"
 		if got := regoDifference(t, "p.rego", "package a\n"+c.was+rules, "package a\n"+c.is+rules); got != c.want {

@@ -12,9 +12,10 @@ import (
 type regoTests struct {
 	files     []regoFile
 	names     map[string]bool // words and strings
-	documents map[string]bool // of data, by the names on the way to them
-	within    map[string]bool // what is read in documents of any name: the way to these, and a name behind it
+	documents map[sum]bool    // of data, by the names on the way to them
+	within    map[sum]bool    // what is read in documents of any name: the way to these, and a name behind it
 	unknown   bool            // there are files that are not taken apart
+	parts     int             // of all files
 	// Files with annotations, in comments, and whether a rule may read those of its own or of another file.
 	annotated   []part
 	annotations bool
@@ -33,7 +34,7 @@ type regoTest struct {
 }
 
 func newRegoTests() *regoTests {
-	return &regoTests{names: map[string]bool{}, documents: map[string]bool{}, within: map[string]bool{}}
+	return &regoTests{names: map[string]bool{}, documents: map[sum]bool{}, within: map[sum]bool{}}
 }
 
 // whole are the files that decide as a whole, whatever their rules say.
@@ -72,20 +73,17 @@ func (r *regoTests) read() (out []part) {
 // isRead reports a document that is read as a whole.
 func (r *regoTests) isRead(path []string) bool {
 	for i := range len(path) + 1 {
-		if r.documents[joined(path[:i])] {
+		if r.documents[sumOf(path[:i]...)] {
 			return true
 		}
 		for _, name := range path[i:] {
-			if r.within[joined(path[:i])+joined([]string{name})] {
+			if r.within[sumOf(append(path[:i:i], name)...)] {
 				return true
 			}
 		}
 	}
 	return false
 }
-
-// joined is a path as a key.
-func joined(path []string) string { return strings.Join(path, "\n") + "\n" }
 
 // imports adds what an import stands for, and which names it has.
 func (r *regoTests) imports(words []string, imported map[string][]string) {
@@ -121,11 +119,11 @@ func (r *regoTests) reads(says string, imported map[string][]string) {
 		end, first := len(path)-1, slices.Index(path, "")
 		switch {
 		case first < 0:
-			r.documents[joined(path)] = true
+			r.documents[sumOf(path...)] = true
 		case path[end] == "":
-			r.documents[joined(path[:first])] = true
+			r.documents[sumOf(path[:first]...)] = true
 		default:
-			r.within[joined(path[:first])+joined(path[end:])] = true
+			r.within[sumOf(append(path[:first:first], path[end])...)] = true
 		}
 	}
 }
@@ -150,7 +148,7 @@ func pathOf(words []string) (out []string) {
 		default:
 			n = closed(words)
 		}
-		out, words = append(out, name), words[n:]
+		out, words = append(out, short(name)), words[n:]
 	}
 	if cut {
 		out = append(out, "")

@@ -181,7 +181,7 @@ func (s *Spec) findDifferences(treatments []design.Treatment) (out []area.Findin
 
 // differing names the parts that only one of two sides has, whatever their order.
 func differing(was, is []part) (names []string) {
-	more := map[string]int{}
+	more := map[sum]int{}
 	for _, p := range is {
 		more[p.says]++
 	}

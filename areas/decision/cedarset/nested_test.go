@@ -83,6 +83,7 @@ func TestSmallFilesThatMeanMuch(t *testing.T) {
 	using := func(name string) string {
 		return "entity U; action x appliesTo {principal: U, resource: U, context: " + name + "};"
 	}
+	name := "N" + strings.Repeat("n", 100_000)
 	entities := "E" + many(500, func(i int) string { return fmt.Sprintf(", E%d", i) })
 	actions := "action a" + many(2500, func(i int) string { return fmt.Sprintf(", a%d", i) }) + ";"
 	long := "permit (principal == ?principal, action, resource) when { 1 == 1" + strings.Repeat(" && 1 == 1", 5000) + " };"
@@ -101,6 +102,29 @@ func TestSmallFilesThatMeanMuch(t *testing.T) {
 			all, "entity " + entities + "; action x appliesTo {principal: [" + entities + "], resource: [" + entities + "]};",
 			"", tooMuch,
 		},
+		"a long namespace": {all, "namespace " + name + " {" + many(300, func(i int) string {
+			return fmt.Sprintf("entity E%d;", i)
+		}) + "}", "", tooMuch},
+		"a long namespace of types": {all, "namespace " + name + " {" + many(300, func(i int) string {
+			return fmt.Sprintf("type T%d = Long;", i)
+		}) + "}", "", tooMuch},
+		"a long name": {all, "entity " + name + "; entity E = {" + many(300, func(i int) string {
+			return fmt.Sprintf("a%d: U::E, ", i)
+		}) + "}; namespace U { entity E" + many(300, func(i int) string { return fmt.Sprintf(", E%d", i) }) + " in [" +
+			name + "]; }", "", tooMuch},
+		"values of a long name": {all, "entity " + name + ` enum ["a"` + many(300, func(i int) string {
+			return fmt.Sprintf(`, "%d"`, i)
+		}) + "];", "", tooMuch},
+		"an attribute of a long name": {all, `type T = {"` + name + `": Long};` + many(300, func(i int) string {
+			return fmt.Sprintf("entity E%d tags T;", i)
+		}), "", tooMuch},
+		"names in a type of a long namespace": {all, "entity U; namespace " + name + " { type T = {" + many(300,
+			func(i int) string { return fmt.Sprintf("a%d: U, ", i) }) + "}; }", "", tooMuch},
+		"names in an entity of a long namespace": {all, "entity U; namespace " + name + " { entity E = {" + many(300,
+			func(i int) string { return fmt.Sprintf("a%d: U, ", i) }) + "}; }", "", tooMuch},
+		"names of usual lengths": {all, "namespace " + name[:60] + " {" + many(3000, func(i int) string {
+			return fmt.Sprintf("entity Entity%d in [Entity0] = {owner: Entity0, name: String};", i)
+		}) + "}", "", ""},
 		"lists of actions": {
 			`permit (principal, action in [Action::"a"` + strings.Repeat(`, Action::"a"`, 2500) + "], resource);", actions, "",
 			"lists too many actions",
