@@ -75,6 +75,37 @@ func TestModelsInJSON(t *testing.T) {
 	}
 }
 
+// TestPoliciesOfOneName: the order of two decides, although a set names both in the same way, and so does a value that
+// is called as what describes a policy is.
+func TestPoliciesOfOneName(t *testing.T) {
+	policy := func(id, effect string) string {
+		return `<Policy PolicyId="` + id + `"><Description>one</Description><Rule Effect="` + effect + `"/></Policy>`
+	}
+	value := func(is string) string {
+		return "<Policy PolicyId='p'><AttributeValue><a/><Description>" + is + "</Description></AttributeValue></Policy>"
+	}
+	for _, c := range []struct{ was, is, want string }{
+		{policy("p", "Permit") + policy("p", "Deny"), policy("p", "Deny") + policy("p", "Permit"), "s"},
+		{
+			policy("p", "Permit") + "<PolicySet PolicySetId='t'>" + policy("p", "Deny") + "</PolicySet>",
+			policy("p", "Deny") + "<PolicySet PolicySetId='t'>" + policy("p", "Permit") + "</PolicySet>", "t",
+		},
+		{policy("p", "Permit"), strings.Replace(policy("p", "Permit"), "one", "other", 1), ""},
+		{value("a"), value("b"), "p"},
+	} {
+		of := func(text string) []part {
+			out, err := xacmlParts([]byte("<PolicySet PolicySetId='s'>" + text + "</PolicySet>"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		if got := strings.Join(differing(of(c.was), of(c.is)), " "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.is, got, c.want)
+		}
+	}
+}
+
 // TestLongNamesTakeLittleMemory: a name that stands for something in many parts is not written out in each of them.
 func TestLongNamesTakeLittleMemory(t *testing.T) {
 	const fgaStore = "store.fga.yaml"

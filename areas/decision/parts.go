@@ -186,12 +186,26 @@ func opaParts(name string, text []byte, tests *regoTests) []part {
 	switch {
 	case base == ".signatures.json":
 		return nil
-	case base == ".manifest":
+	case base == ".manifest" && isPlain(text):
 		return []part{partOf(name, name, canonical(text, false, "revision"))}
+	case base == ".manifest":
+		tests.versions = true
 	case strings.HasPrefix(base, "data."):
 		return []part{partOf(name, path.Dir(name), canonical(text, false))} // OPA puts it at the place of its folder
 	}
 	return []part{partOf(name, name, string(text))}
+}
+
+// isPlain reports a manifest that says nothing about single files, such as their versions of Rego.
+func isPlain(manifest []byte) bool {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(manifest, &fields) != nil {
+		return false
+	}
+	for _, name := range []string{"revision", "roots", "wasm", "rego_version", "metadata"} {
+		delete(fields, name)
+	}
+	return len(fields) == 0
 }
 
 // storeParts are the types, relations and conditions of a model, and the relationships.
@@ -321,7 +335,7 @@ func xacmlParts(text []byte) (out []part, err error) {
 		return spaces[name]
 	}
 	var open []*growing
-	element := ""
+	element, ids := "", map[string]bool{}
 	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -333,7 +347,8 @@ func xacmlParts(text []byte) (out []part, err error) {
 		said := ""
 		switch t := token.(type) {
 		case xml.StartElement:
-			if element = t.Name.Local; element == "Description" {
+			was := element
+			if element = t.Name.Local; element == "Description" && (isPolicy(was) || was == "Rule") {
 				if err := d.Skip(); err != nil {
 					return nil, err
 				}
@@ -371,7 +386,12 @@ func xacmlParts(text []byte) (out []part, err error) {
 				open[n-1].add(said)
 			}
 			if end, ok := token.(xml.EndElement); ok && isPolicy(end.Name.Local) {
-				out, open = append(out, open[n-1].part()), open[:n-1]
+				id, is := open[n-1].name, open[n-1].part()
+				out, open = append(out, is), open[:n-1]
+				if ids[id] && n > 1 {
+					open[n-2].add(string(is.says[:])) // by its name it is not told from another one
+				}
+				ids[id] = true
 			}
 		}
 	}

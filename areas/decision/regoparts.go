@@ -56,6 +56,7 @@ func ofOneKeyword(says string) bool {
 // regoParts are the rules of a file of Rego, each with the imports that it uses, or the file as a whole where it may
 // mean something else than its words say here. The tests of a file of tests are added to tests.
 func regoParts(file, text string, tests *regoTests) []part {
+	tests.placed = append(tests.placed, partOf(file, file, text))
 	if strings.Contains(text, "METADATA") {
 		tests.annotated = append(tests.annotated, partOf(file, text))
 	}

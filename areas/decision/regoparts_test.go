@@ -131,6 +131,28 @@ func TestAnnotationsOfRego(t *testing.T) {
 	}
 }
 
+// TestVersionsOfFiles: where a manifest says by their places in which version of Rego files are, a place decides.
+func TestVersionsOfFiles(t *testing.T) {
+	for manifest, want := range map[string]string{
+		`{"rego_version": 1, "file_rego_versions": {"/old/*.rego": 0}}`: "new/p.rego old/p.rego",
+		`{"File_Rego_Versions": {"/old/*.rego": 0}}`:                    "new/p.rego old/p.rego",
+		`{"revision": "1", "roots": [""], "rego_version": 1}`:           "",
+	} {
+		of := func(folder string) []part {
+			out, err := partsOf(engine.OPA, written(t, map[string]string{
+				".manifest": manifest, folder + "/p.rego": "package a\nallow { x } { y }\n",
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		if got := strings.Join(differing(of("old"), of("new")), " "); got != want {
+			t.Errorf("%s: %q, want %q", manifest, got, want)
+		}
+	}
+}
+
 // after is what stands behind a package: what goes on with its line begins with something else than a name.
 func after(text string) string {
 	if text == "" || strings.ContainsAny(text[:1], " .") {

@@ -19,6 +19,9 @@ type regoTests struct {
 	// Files with annotations, in comments, and whether a rule may read those of its own or of another file.
 	annotated   []part
 	annotations bool
+	// All files with their places, and whether their versions of Rego may depend on these.
+	placed   []part
+	versions bool
 }
 
 // A regoFile is one with tests: their package, what imports stand for, and their names and statements.
@@ -38,11 +41,14 @@ func newRegoTests() *regoTests {
 }
 
 // whole are the files that decide as a whole, whatever their rules say.
-func (r *regoTests) whole() []part {
-	if !r.annotations {
-		return nil
+func (r *regoTests) whole() (out []part) {
+	if r.annotations {
+		out = r.annotated
 	}
-	return r.annotated
+	if r.versions {
+		out = append(out, r.placed...)
+	}
+	return out
 }
 
 // inForce are the tests that rules read. If there is one, those that any test reads are taken for it, too.
