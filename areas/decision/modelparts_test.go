@@ -35,6 +35,8 @@ condition other(os: string) { os == "linux" }
 		{"schema < 3", "schema < 4", "condition trusted"},
 		{`type != "x}"`, `type != "y}"`, "condition trusted"},
 		{`"linux"`, `"mac"`, "condition other"},
+		{"schema < 3 &&", "schema < 3 && # three", ""},
+		{"schema < 3 &&", "schema < 3 &&\n\t# three", "condition trusted"},
 		{"user with trusted\n", "user with other\n", "doc#reader"},
 		{"user,\n", "user:*,\n", "doc#reader"},
 		{"define owner: [user]", "define owner: [user:*]", "doc#owner"},

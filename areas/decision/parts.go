@@ -286,12 +286,11 @@ func modelParts(text string) (out []part) {
 		}
 	}
 	for line := range strings.Lines(text) {
-		comment := strings.HasPrefix(strings.TrimLeft(line, " "), "#")
-		if line = strings.TrimSpace(line); line == "" || comment {
+		line, _, _ = strings.Cut(" "+line, " #") // OpenFGA cuts it before it reads a line, of conditions, too
+		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		cut, _, _ := strings.Cut(line, " #")
-		plain := strings.Join(strings.Fields(bracketsApart.Replace(cut)), " ")
+		plain := strings.Join(strings.Fields(bracketsApart.Replace(line)), " ")
 		begins := typeLine.MatchString(plain) || conditionLine.MatchString(plain)
 		if condition = condition && (!closed || !begins); condition {
 			all[len(all)-1].add(line)
