@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tare/areas/decision/engine"
+	"tare/rigs/hosttest"
 )
 
 // TestModelsAreCutWhereOpenFGACutsThem: no line of a condition is taken for one of the model, and a model with lines
@@ -110,6 +111,7 @@ func TestPoliciesOfOneName(t *testing.T) {
 
 // TestLongNamesTakeLittleMemory: a name that stands for something in many parts is not written out in each of them.
 func TestLongNamesTakeLittleMemory(t *testing.T) {
+	hosttest.SkipIfShort(t) // under the race detector, too, where regular expressions keep no memory to use again
 	const fgaStore = "store.fga.yaml"
 	long := strings.Repeat("n", 900_000)
 	many := func(of string) string {
