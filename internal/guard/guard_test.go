@@ -154,6 +154,9 @@ func TestOnsetOfOthers(t *testing.T) {
 	if o, _ := OnsetOf([]Seen{at(10, 0), at(20, 60), at(40, 0)}); !o.Later {
 		t.Errorf("breaches do not follow the rate: %+v", o)
 	}
+	if o, _ := OnsetOf([]Seen{at(10, 0), at(20, 60), at(30, 1), at(40, 90)}); !o.Later {
+		t.Errorf("far less is permitted at a higher rate: %+v", o)
+	}
 	if o, _ := OnsetOf([]Seen{at(10, 0), at(20, 60), at(40, 40)}); !o.Clear || o.Later {
 		t.Errorf("breaches begin clearly: %+v", o)
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"tare/internal/stat"
 )
 
 // An Onset is where trespasses begin to be permitted, as the offered rate rises.
@@ -17,7 +19,8 @@ type Onset struct {
 	Clear bool
 	// Sharp says that it is no chance either with the share that was permitted at Below alone: they are not rare there.
 	Sharp bool
-	// Later says the same of some rate above Below: breaches do not follow the rate alone.
+	// Later says that none at some rate above Below, or a smaller share than at Below, is no chance: breaches do not
+	// follow the rate alone.
 	Later bool
 }
 
@@ -55,8 +58,25 @@ func OnsetOf(points []Seen) (o Onset, ok bool) {
 	}
 	o.Clear = from.excludes(&at)
 	o.Sharp = o.Clear && lowest.excludes(&at)
-	o.Later = slices.ContainsFunc(plain[first:], func(p Seen) bool { return p.Rate > o.Below && from.excludes(&p) })
+	higher := slices.DeleteFunc(plain[first:], func(p Seen) bool { return p.Rate <= o.Below })
+	o.Later = slices.ContainsFunc(higher, func(p Seen) bool { return from.excludes(&p) || lowest.isAbove(higher, p.Rate) })
 	return o, true
+}
+
+// isAbove reports whether a larger share was permitted in s than in the points at a rate, both of the trespasses and of
+// the slices: their intervals are apart.
+func (s *Seen) isAbove(points []Seen, rate float64) bool {
+	var there Seen
+	for i := range points {
+		if points[i].Rate == rate {
+			there.pool(&points[i])
+		}
+	}
+	more, known := s.Trespasses.Share()
+	less, also := there.Trespasses.Share()
+	moreOften, _ := stat.BinomialInterval(uint64(s.Struck), uint64(s.Slices), Level)
+	lessOften, _ := stat.BinomialInterval(uint64(there.Struck), uint64(there.Slices), Level)
+	return known && also && s.Slices > 0 && there.Slices > 0 && less.Hi < more.Lo && lessOften.Hi < moreOften.Lo
 }
 
 // pool adds what another point shows of its trespasses.

@@ -132,7 +132,8 @@ type Onset struct {
 	Above *float64 `json:"above,omitempty"`
 	Below float64  `json:"below"`
 	// Clear says that none up to Above is no chance, at 95 %, by all that was permitted from Below on, and Sharp by what
-	// was at Below alone. Later says the same of some higher rate: breaches do not follow the rate alone.
+	// was at Below alone. Later says that none at some higher rate, or a smaller share than at Below, is no chance either:
+	// breaches do not follow the rate alone.
 	Clear bool `json:"clear"`
 	Sharp bool `json:"sharp,omitempty"`
 	Later bool `json:"later,omitempty"`

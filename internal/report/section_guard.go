@@ -194,16 +194,16 @@ func digits(share float64, round func(float64) float64) string {
 func (o *Onset) sentence() string {
 	switch {
 	case o.Above == nil && o.Later:
-		return "trespasses were permitted at " + unit.PerSecond(o.Below) + " already, and at some higher rates not: they " +
-			"do not follow the rate alone"
+		return "trespasses were permitted at " + unit.PerSecond(o.Below) + " already, and less at some higher rates: " +
+			"they do not follow the rate alone"
 	case o.Above == nil:
 		return "trespasses were permitted at " + unit.PerSecond(o.Below) + " already, the lowest rate at which any was " +
 			"decided"
 	case !o.Clear:
 		return "trespasses were permitted at " + unit.PerSecond(o.Below) + "; that none was at lower rates may be chance"
 	case o.Later:
-		return "trespasses were permitted first at " + unit.PerSecond(o.Below) + ", and at some higher rates not: they do " +
-			"not follow the rate alone"
+		return "trespasses were permitted first at " + unit.PerSecond(o.Below) + ", and less at some higher rates: they " +
+			"do not follow the rate alone"
 	}
 	if !o.Sharp {
 		return "trespasses were permitted from " + unit.PerSecond(o.Below) + " on, rarely at first: that none was at " +

@@ -157,7 +157,7 @@ func (g *Guard) rateFact() fact {
 		f.Value, f.Note = unit.PerSecond(*o.Above)+" to "+unit.PerSecond(o.Below), "none below"
 	}
 	if o := g.Onset; o.Later {
-		f.Note = "not at every higher rate"
+		f.Note = "less at some higher rates"
 	}
 	return f
 }
@@ -193,14 +193,36 @@ func (g *Guard) byCondition() string {
 	case len(permitted) == 0:
 		return "no trespass was permitted " + none
 	case none == "":
-		return "trespasses were permitted under " + listed(permitted)
+		return "trespasses were permitted " + placed(permitted)
 	default:
-		return "trespasses were permitted under " + listed(permitted) + "; none " + none
+		return "trespasses were permitted " + placed(permitted) + "; none " + none
 	}
 }
 
-// underConditions lists the conditions under which trespasses were permitted, with how many, and says under which
-// conditions, and after which, trespasses were decided and none was permitted.
+// afterIt begins what underConditions lists where trespasses were permitted only once the condition had ended.
+const afterIt = "after "
+
+// placed says under and after which conditions, as underConditions lists them.
+func placed(permitted []string) string {
+	var under, after, parts []string
+	for _, text := range permitted {
+		if name, ended := strings.CutPrefix(text, afterIt); ended {
+			after = append(after, name)
+		} else {
+			under = append(under, text)
+		}
+	}
+	if len(under) > 0 {
+		parts = append(parts, "under "+listed(under))
+	}
+	if len(after) > 0 {
+		parts = append(parts, afterIt+listed(after))
+	}
+	return strings.Join(parts, ", and ")
+}
+
+// underConditions lists the conditions under which trespasses were permitted, or after which, with how many, and says
+// under which conditions, and after which, trespasses were decided and none was permitted.
 func (g *Guard) underConditions() (permitted []string, none string) {
 	var under, after []string
 	for _, p := range g.conditions() {
@@ -209,6 +231,9 @@ func (g *Guard) underConditions() (permitted []string, none string) {
 			continue // before it had begun
 		case n.Permitted > 0:
 			text := fmt.Sprintf("%s (%d of %d)", c.Name, n.Permitted, n.Decided())
+			if d, a := c.During, c.Afterwards; d != nil && d.Permitted == 0 && a != nil && a.Permitted > 0 {
+				text = fmt.Sprintf("%s%s (%d of %d)", afterIt, c.Name, a.Permitted, a.Decided())
+			}
 			if o := g.Onset; o != nil && o.Below <= p.Rate {
 				text = strings.TrimSuffix(text, ")") + ", and some without it)"
 			}

@@ -195,6 +195,7 @@ func TestSilenceUnderConditions(t *testing.T) {
 	open := point("open", n(270, 9, 5), n(110, 9, 5), n(100, 0, 0))
 	gone := point("gone", n(50, 0, 230), n(0, 0, 130), n(0, 0, 100))
 	old := point("old", n(280, 0, 0), nil, nil)
+	closed := point("closed", n(50, 9, 130), n(0, 0, 130), n(50, 9, 0))
 	failed := point("failed", n(280, 0, 0), nil, nil)
 	failed.Condition.Ended, failed.Condition.Error = nil, "no permission"
 	for name, c := range map[string]struct {
@@ -230,6 +231,17 @@ func TestSilenceUnderConditions(t *testing.T) {
 			fact: "open (9 of 279); not under slow, and none after partition, cold and restart; not known while partition " +
 				"(0 of 130 trespasses decided) and restart (2 of 14) lasted",
 			class: bad,
+		},
+		"permitted only afterwards": {
+			points: []GuardPoint{closed}, said: "trespasses were permitted after closed (9 of 59)",
+			little: "how it decides is hardly known under closed (0 of 130 trespasses decided)",
+			fact:   "after closed (9 of 59)", class: bad,
+		},
+		"permitted under one, and after another": {
+			points: []GuardPoint{closed, open},
+			said:   "trespasses were permitted under open (9 of 279), and after closed (9 of 59)",
+			little: "how it decides is hardly known under closed (0 of 130 trespasses decided)",
+			fact:   "after closed (9 of 59), open (9 of 279)", class: bad,
 		},
 		"it failed":                   {points: []GuardPoint{failed}},
 		"a report that does not tell": {points: []GuardPoint{old}},
