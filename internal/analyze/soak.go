@@ -18,6 +18,7 @@ import (
 // A soak is what one long trial left behind: its slices, and what the target used in each of them.
 type soak struct {
 	trial  *record.Trial
+	rate   float64        // at which calls come due, of all operations, in 1/s; 0: they wait for one another
 	slices []record.Slice // in the order of time, warm-up first
 	length time.Duration  // of a window, usually
 	first  int            // index of the first slice that is measured; len(slices): there is none
@@ -43,6 +44,7 @@ func (a *analysis) soaks(budgets []budget.Budget) {
 	a.soaked = map[string]*soak{}
 	for _, t := range a.trials() {
 		s := newSoak(t)
+		s.rate = a.rec.Plan.Load.Rate
 		a.timings(s)
 		a.soaked[t.Treatment] = s
 		a.soakTarget(s)
@@ -169,10 +171,8 @@ func (a *analysis) soakRemarks(s *soak) {
 		for _, o := range whole.Outages {
 			lost += o.End - o.Start
 		}
-		a.warn(
-			id, "no call was answered well for %s in all, in %s; the first began after %s", span(lost), unit.Count(n, "outage"),
-			span(whole.Outages[0].Start),
-		)
+		a.warn(id, "no call was answered well for at least %s in all, in %s; the first began after %s", span(lost),
+			unit.Count(n, "outage"), span(whole.Outages[0].Start))
 	}
 	if n := len(whole.Restarts); n > 0 {
 		a.warn(id, "the target was started anew %s, first after %s: what a process used between its last reading and its "+

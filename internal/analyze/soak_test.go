@@ -580,6 +580,9 @@ func TestDeadTarget(t *testing.T) {
 			t.Errorf("%s (%s), outages %+v", rep.Verdict, rep.Reason, s.Outages)
 		}
 		verdicts(t, rep, map[string]report.Verdict{"error <= 0.1%": report.Fail})
+		if b := budgetOf(t, rep, "goodput >= 90/s"); b.Hi == nil || *b.Hi > s.Rate || *b.Hi < *b.Estimate {
+			t.Errorf("a goodput of %v up to %v, where %v/s were offered", *b.Estimate, b.Hi, s.Rate)
+		}
 		for _, text := range []string{"response.p99 <= 1s", "response.mean <= 20s"} {
 			if b := budgetOf(t, rep, text); b.Verdict != report.Inconclusive ||
 				!strings.Contains(b.Reason, "a failed call is not answered in any time") {

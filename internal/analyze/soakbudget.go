@@ -89,6 +89,9 @@ func (s *soak) meanFinding(b *budget.Budget) finding {
 			f.Interval = x
 			f.how += fmt.Sprintf("; of the calls %s to %s may fail", unit.Share(failed.Lo), unit.Share(failed.Hi))
 		}
+		if s.rate > 0 && f.Hi > s.rate { // no more calls are answered well than come due
+			f.Hi = max(f.Value, s.rate)
+		}
 	}
 	return f
 }
