@@ -35,10 +35,15 @@ type jmhResult struct {
 // forks are the scores of each iteration, by fork.
 type forks [][]float64
 
-// UnmarshalJSON implements json.Unmarshaler. It refuses more forks than a record has repetitions.
+// UnmarshalJSON implements json.Unmarshaler. It refuses more forks than a record has repetitions, and of few forks, whose
+// iterations are the repetitions, more iterations.
 func (f *forks) UnmarshalJSON(b []byte) error {
-	if n := bytes.Count(b, []byte("[")); n > maxRepeats+1 {
-		return fmt.Errorf("rawData has %d forks, and %d can be imported", n-1, maxRepeats)
+	n, scores := bytes.Count(b, []byte("["))-1, bytes.Count(b, []byte(","))+1
+	if n > maxRepeats {
+		return fmt.Errorf("rawData has %d forks, and %d can be imported", n, maxRepeats)
+	}
+	if n < fewForks && scores > maxRepeats {
+		return fmt.Errorf("rawData has %d iterations, and %d can be imported", scores, maxRepeats)
 	}
 	return json.Unmarshal(b, (*[][]float64)(f))
 }
