@@ -94,7 +94,8 @@ type holder struct {
 func (h *holder) hold(ctx context.Context, say func(holderLine) error) error {
 	p, nodes, err := h.start(ctx)
 	if err != nil {
-		return errors.Join(err, say(holderLine{Failed: err.Error()}), h.states.Drop(h.options.Name))
+		dropped := h.states.Drop(h.options.Name) // first: who hears of the failure looks for the plane in vain
+		return errors.Join(err, say(holderLine{Failed: err.Error()}), dropped)
 	}
 	why := h.announce(p, say)
 	if why == nil {
