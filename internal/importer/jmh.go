@@ -35,8 +35,8 @@ type jmhResult struct {
 // forks are the scores of each iteration, by fork.
 type forks [][]float64
 
-// UnmarshalJSON implements json.Unmarshaler. It refuses more forks than a record has repetitions, and of few forks, whose
-// iterations are the repetitions, more iterations.
+// UnmarshalJSON implements json.Unmarshaler. It refuses more forks than a record has repetitions, and of few forks,
+// whose iterations are the repetitions, more iterations.
 func (f *forks) UnmarshalJSON(b []byte) error {
 	n, scores := bytes.Count(b, []byte("["))-1, bytes.Count(b, []byte(","))+1
 	if n > maxRepeats {
