@@ -132,7 +132,7 @@ func TestHungCommandIsKilled(t *testing.T) {
 	go func() {
 		defer stop()
 		for ctx.Err() == nil {
-			if _, err := os.Stat(filepath.Join(dir, "self")); err == nil {
+			if pid, _ := os.ReadFile(filepath.Join(dir, "self")); strings.HasSuffix(string(pid), "\n") {
 				return
 			}
 			time.Sleep(5 * time.Millisecond)
