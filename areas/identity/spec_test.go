@@ -380,7 +380,7 @@ func TestNoTrespass(t *testing.T) {
 		{webFields + "http: {bearer: {env: X}}", "", "", ""},
 		{webFields + "http: {body: 'u=me&p={p}', secrets: {p: {env: X}}}", "", "", "no_lockout"},
 		{entry + "path: /admin}]", "", "", ""},
-		{webFields + "trespass: [{name: admin}]", "", "trespass[0].", "it changes nothing"},
+		{webFields + "trespass: [{name: admin}]", "", "trespass[0]", "it changes nothing"},
 		{webFields + "trespass: [{path: /a}]", "", "trespass[0].name", "say what it is"},
 		{entry + "path: /a, refused: [200]}]", "", "trespass[0].refused", "200"},
 		{gceFields + "url: http://127.0.0.1:1, trespass: [{name: a, path: /a}]", "", "trespass[0].path", "only http-token"},

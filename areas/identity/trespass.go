@@ -263,7 +263,7 @@ func (s *Spec) judgeTrespasses() (out []area.Finding) {
 		names[x.Name] = true
 		out = append(out, kit.CheckHeaders(path, x.Headers, x.SecretHeaders)...)
 		if field, err := x.check(s); err != nil {
-			out = append(out, area.Fault(path+field, err, ""))
+			out = append(out, area.Fault(strings.TrimSuffix(path+field, "."), err, ""))
 		}
 	}
 	return out
