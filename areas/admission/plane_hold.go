@@ -94,7 +94,7 @@ type holder struct {
 func (h *holder) hold(ctx context.Context, say func(holderLine) error) error {
 	p, nodes, err := h.start(ctx)
 	if err != nil {
-		dropped := h.states.Drop(h.options.Name) // first: who hears of the failure looks for the plane in vain
+		dropped := h.states.Drop(h.options.Name) // before the failure is told: its hearer may ask for the state
 		return errors.Join(err, say(holderLine{Failed: err.Error()}), dropped)
 	}
 	why := h.announce(p, say)

@@ -97,7 +97,7 @@ func tried(t testing.TB, spec *Spec, env area.Env) (*target, error) {
 	return tg, tg.Verify(t.Context(), standard)
 }
 
-// said reports whether an error says what is wanted; empty: there is none.
+// said reports whether an error says what is wanted; where nothing is wanted, whether there is no error.
 func said(err error, want string) bool {
 	return (err == nil) == (want == "") && (err == nil || strings.Contains(err.Error(), want))
 }

@@ -270,8 +270,8 @@ var (
 	conditionLine = regexp.MustCompile(`^condition ([^\s:()[\]]+) \( `)
 )
 
-// modelParts are those of a model in OpenFGA's language, or the model as a whole if a line is none that is surely
-// understood. The lines of conditions stay as they are: they hold strings.
+// modelParts are those of a model in OpenFGA's language. If a line is not surely understood, the whole model is one
+// part. The lines of conditions stay as they are: they hold strings.
 func modelParts(text string) (out []part) {
 	whole := []part{partOf(theModel, text)}
 	if strings.Contains(text, `"""`) || strings.Contains(text, "'''") {
@@ -388,7 +388,7 @@ func xacmlParts(text []byte) (out []part, err error) {
 				id, is := open[n-1].name, open[n-1].part()
 				out, open = append(out, is), open[:n-1]
 				if ids[id] && n > 1 {
-					open[n-2].add(string(is.says[:])) // by its name it is not told from another one
+					open[n-2].add(string(is.says[:])) // two have this name: their order is compared
 				}
 				ids[id] = true
 			}

@@ -96,9 +96,9 @@ func (d *dataset) neverAnswered(m *measure) *measure {
 			if !wall && m.metric.Name != metric.Service.Name || failed == nil || !(failed.value[i] > 0) {
 				continue
 			}
-			answered := s.ofAnswered(failed.value[i])
-			if run := d.unblocked && each; run || !wall {
-				answered = s.neverAnswered(failed.value[i])
+			answered := s.neverAnswered(failed.value[i])
+			if run := d.unblocked && each; wall && !run {
+				answered = s.ofAnswered(failed.value[i])
 			}
 			x.value[i], x.samples[i], found = stat.SortedMedian(answered.Values), answered, true
 		}
@@ -116,7 +116,7 @@ func (s costs) neverAnswered(share float64) costs {
 	return costs{append(slices.Clone(s.Values[n:]), slices.Repeat([]float64{stat.Never}, n)...)}
 }
 
-// ofAnswered are the times of batches for each call that was answered, if those that failed, a share, took no time.
+// ofAnswered are the times of batches for each call that was answered, if the share that failed took no time.
 func (s costs) ofAnswered(share float64) costs {
 	values := make(stat.Values, 0, s.Len())
 	for _, v := range s.Values {

@@ -83,7 +83,7 @@ func (p *parser) exits(t design.Treatment, codes []*int, times int) error {
 		}
 	}
 	if len(codes) == 0 {
-		return nil // it was not asked whether they failed
+		return nil // the export has no exit codes
 	}
 	if n > 0 {
 		p.warn("%s: %s ended with another exit code than 0: a run that failed took no time that keeps a limit",

@@ -482,7 +482,7 @@ func (a *api) webhooks() {
 	}
 }
 
-// answerByPath denies with the Status that is its path, and answers 502 where there is none.
+// answerByPath denies with the Status that its path names; without one it answers 502.
 func answerByPath(w http.ResponseWriter, r *http.Request) {
 	var review struct {
 		Request struct {

@@ -198,13 +198,21 @@ func (p *Policy) Words(s mechanism.Scope) []string {
 	return []string{"\n" + name + ":\n", "ValidatingAdmissionPolicy 'cpol-" + name + "'"}
 }
 
+// named finds a policy in force by its name; nil: there is none.
+func (f *InForce) named(name string) *Policy {
+	if i := slices.IndexFunc(f.Policies, func(p *Policy) bool { return p.Name == name }); i >= 0 {
+		return f.Policies[i]
+	}
+	return nil
+}
+
 // Rules are those of a policy's rules that a denial of Kyverno's names.
 func (f *InForce) Rules(policy, said string) (out []string) {
-	i := slices.IndexFunc(f.Policies, func(p *Policy) bool { return p.Name == policy })
-	if i < 0 {
+	p := f.named(policy)
+	if p == nil {
 		return nil
 	}
-	_, said, _ = strings.Cut(said, "\n"+f.Policies[i].nameIn(f.Scope)+":\n")
+	_, said, _ = strings.Cut(said, "\n"+p.nameIn(f.Scope)+":\n")
 	for line := range strings.Lines(said) {
 		rest, of := strings.CutPrefix(line, "  ")
 		if !of {

@@ -93,15 +93,15 @@ func ExpressionName(policy, expression string) string { return policy + "\x00" +
 // IsExpression reports whether a name is one of ExpressionName.
 func IsExpression(name string) bool { return strings.Contains(name, "\x00") }
 
-// Expressions are those of a policy's to which a denial is due by its words: no other of the policy has these, and the
-// API server says them of the first that fails. They cannot be told where a policy puts its words together itself.
+// Expressions are those of a policy's expressions that a denial names by their message, which no other expression of
+// the policy has. An expression with a messageExpression is never among them, since its message is not known.
 func (f *InForce) Expressions(policy, said string) (out []string) {
-	i := slices.IndexFunc(f.Policies, func(p *Policy) bool { return p.Name == policy })
-	if i < 0 {
+	p := f.named(policy)
+	if p == nil {
 		return nil
 	}
 	words := map[string][]string{}
-	for _, v := range f.Policies[i].validations() {
+	for _, v := range p.validations() {
 		message, _ := v["message"].(string)
 		expression, _ := v["expression"].(string)
 		if v["messageExpression"] == nil {
@@ -119,7 +119,7 @@ func (f *InForce) Expressions(policy, said string) (out []string) {
 	return out
 }
 
-// validations are the policy's expressions in CEL to which requests may be due, with their messages.
+// validations are the policy's expressions in CEL that may deny a request, with their messages.
 func (p *Policy) validations() (out []tree) {
 	add := func(list any) {
 		all, _ := list.([]any)

@@ -90,7 +90,7 @@ func (c *Command) orphans(ctx context.Context, line []string) (time.Duration, er
 }
 
 // runCommand runs c n times and sums the cost. The CPU time is that of the command, of the processes that it has waited
-// for, and of those that have ended without that.
+// for, and of those that it has left behind.
 func runCommand(ctx context.Context, c Command, n int) (Cost, error) {
 	total := Cost{N: n}
 	for range n {
