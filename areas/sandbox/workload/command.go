@@ -64,29 +64,34 @@ func reap() (cpu time.Duration, running bool, err error) {
 	}
 }
 
+// awaitOrphans waits at most that long until every child has ended, and returns their CPU time and whether some go on.
+func awaitOrphans(ctx context.Context, most time.Duration) (total time.Duration, running bool, err error) {
+	for waited := time.Duration(0); ; waited += time.Millisecond {
+		cpu, running, err := reap()
+		total += cpu
+		if err != nil || !running || waited >= most {
+			return total, running, err
+		}
+		if err := (clock.System{}).Sleep(ctx, time.Millisecond); err != nil {
+			return total, true, err
+		}
+	}
+}
+
 // lingers is how long what a command has left behind may take to end.
 const lingers = 200 * time.Millisecond
 
 // orphans waits for what a command has left behind, and returns its CPU time. It is an error if some of it goes on.
 func (c *Command) orphans(ctx context.Context, line []string) (time.Duration, error) {
-	var total time.Duration
-	for waited := time.Duration(0); ; waited += time.Millisecond {
-		cpu, running, err := reap()
-		total += cpu
-		switch {
-		case err != nil || !running:
-			return total, err
-		case waited >= lingers:
-			return 0, &Failure{
-				Op: c.Name, Call: line[0],
-				Detail: "it ended, but left processes behind that go on, whose work would not be counted: have it wait for " +
-					"them, or start them in prepare",
-			}
-		}
-		if err := (clock.System{}).Sleep(ctx, time.Millisecond); err != nil {
-			return 0, err
+	cpu, running, err := awaitOrphans(ctx, lingers)
+	if err == nil && running {
+		err = &Failure{
+			Op: c.Name, Call: line[0],
+			Detail: "it ended, but left processes behind that go on, whose work would not be counted: have it wait for " +
+				"them, or start them in prepare",
 		}
 	}
+	return cpu, err
 }
 
 // runCommand runs c n times and sums the cost. The CPU time is that of the command, of the processes that it has waited
@@ -142,6 +147,7 @@ func (c *Command) once(ctx context.Context, line []string) (Cost, error) {
 	case ctx.Err() != nil:
 		return Cost{}, fmt.Errorf("%s: killed: %w", line[0], context.Cause(ctx))
 	case errors.Is(err, exec.ErrWaitDelay):
+		_, _, _ = awaitOrphans(ctx, hangUp) // they were killed: the next run must not meet them while they end
 		return Cost{}, &Failure{
 			Op: c.Name, Call: line[0],
 			Detail: "it ended, but left processes behind that hold its errors open",

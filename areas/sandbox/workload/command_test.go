@@ -75,38 +75,47 @@ func TestCommandPreparesUntimed(t *testing.T) {
 func TestCommandFailures(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	c, dir := start(t)
-	for name, f := range map[string]struct {
+	for _, f := range []struct {
+		name  string
 		cmd   Command
 		errno syscall.Errno
 		want  string
 	}{
-		"status": {
+		{
+			"status",
 			Command{Run: []string{"sh", "-c", "echo first >&2; echo 'the last line' >&2; exit 3"}},
 			0,
 			"exit status 3: the last line",
 		},
-		"much to say": {Command{Run: []string{"sh", "-c", "yes error | head -c 3000000 >&2; yes out | head -c " +
+		{"much to say", Command{Run: []string{"sh", "-c", "yes error | head -c 3000000 >&2; yes out | head -c " +
 			"3000000; echo end >&2; exit 1"}}, 0, "exit status 1: end"},
-		"no program":      {Command{Run: []string{"no-such-program"}}, 0, "not found"},
-		"no such path":    {Command{Run: []string{"/no/such/program"}}, syscall.ENOENT, "/no/such/program"},
-		"no program file": {Command{Run: []string{dir}}, syscall.EACCES, "execve"},
-		"signal":          {Command{Run: []string{"sh", "-c", "kill -9 $$"}}, 0, "signal: killed"},
-		"preparation": {
+		{"no program", Command{Run: []string{"no-such-program"}}, 0, "not found"},
+		{"no such path", Command{Run: []string{"/no/such/program"}}, syscall.ENOENT, "/no/such/program"},
+		{"no program file", Command{Run: []string{dir}}, syscall.EACCES, "execve"},
+		{"signal", Command{Run: []string{"sh", "-c", "kill -9 $$"}}, 0, "signal: killed"},
+		{
+			"preparation",
 			Command{Run: []string{"true"}, Prepare: []string{"sh", "-c", "echo why >&2; false"}},
 			0,
 			"prepare: c: sh: exit status 1: why",
 		},
-		"left behind": {Command{Run: []string{"sh", "-c", "sleep 30 &"}}, 0, "hold its errors open"},
-		"going on":    {Command{Run: []string{"sh", "-c", "sleep 2 2>/dev/null &"}}, 0, "left processes behind that go on"},
+		// Many, that some are still ending: what follows must not take them for something that prepare started.
+		{
+			"left behind",
+			Command{Run: []string{"sh", "-c", "for i in $(seq 200); do sleep 30 & done"}},
+			0,
+			"hold its errors open",
+		},
+		{"going on", Command{Run: []string{"sh", "-c", "sleep 2 2>/dev/null &"}}, 0, "left processes behind that go on"},
 	} {
 		f.cmd.Name = "c"
 		_, err := c.Command(t.Context(), f.cmd, 1)
 		if err == nil || !strings.Contains(err.Error(), f.want) {
-			t.Errorf("%s: %v; want %q", name, err, f.want)
+			t.Errorf("%s: %v; want %q", f.name, err, f.want)
 			continue
 		}
 		if f.errno != 0 && !errors.Is(err, f.errno) {
-			t.Errorf("%s: %v; want %v", name, err, f.errno)
+			t.Errorf("%s: %v; want %v", f.name, err, f.errno)
 		}
 	}
 	if _, err := c.Command(t.Context(), Command{Name: "c", Run: []string{"true"}}, 2); err != nil {
