@@ -3,8 +3,10 @@ package mask
 
 import (
 	"bytes"
+	"encoding/base64"
 	"iter"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -12,18 +14,48 @@ import (
 // A Mask finds secrets in a text: as they are, and in each form that a JSON string can give them.
 type Mask [][]byte
 
+// leastPart is the least length in bytes of a part of a secret that is masked where it stands alone.
+const leastPart = 8
+
 // Of returns the mask of those secrets that have at least so many bytes: shorter ones occur in ordinary words.
 func Of(least int, secrets ...string) (m Mask) {
 	for _, s := range secrets {
-		if len(s) < max(least, 1) {
-			continue
-		}
-		m = append(m, []byte(s))
-		if !utf8.ValidString(s) {
-			m = append(m, []byte(string([]rune(s)))) // as encoding/json writes it
+		m = m.and(s, least)
+		for _, part := range parts(s) {
+			m = m.and(part, max(least, leastPart))
 		}
 	}
 	return m
+}
+
+func (m Mask) and(secret string, least int) Mask {
+	if len(secret) < max(least, 1) {
+		return m
+	}
+	m = append(m, []byte(secret))
+	if !utf8.ValidString(secret) {
+		m = append(m, []byte(string([]rune(secret)))) // as encoding/json writes it
+	}
+	return m
+}
+
+// parts returns what is secret by itself in a header's value: what follows a scheme (Bearer TOKEN), the values of pairs
+// (a cookie's, a signature's), and the password that Basic encodes.
+func parts(secret string) (found []string) {
+	scheme, rest, ok := strings.Cut(secret, " ")
+	if ok {
+		found = append(found, rest)
+	}
+	if pair, err := base64.StdEncoding.DecodeString(rest); err == nil && strings.EqualFold(scheme, "basic") {
+		_, password, _ := strings.Cut(string(pair), ":")
+		found = append(found, string(pair), password)
+	}
+	for _, field := range strings.FieldsFunc(secret, func(r rune) bool { return strings.ContainsRune(" ,;", r) }) {
+		if _, value, ok := strings.Cut(field, "="); ok {
+			found = append(found, value, strings.Trim(value, `"`))
+		}
+	}
+	return found
 }
 
 // Fill overwrites the secrets in a text with asterisks, in place. JSON stays JSON.

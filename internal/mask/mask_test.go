@@ -42,3 +42,25 @@ func TestMaskSecrets(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestMaskParts: what a server repeats of a header is masked without the scheme, the name and the encoding.
+func TestMaskParts(t *testing.T) {
+	m := Of(4, "Bearer eyJhbGciOi", "Basic Ym9iOmh1bnRlcjIyPQ==", "sid=0123456789; theme=dark",
+		`AWS4-HMAC-SHA256 Credential=AKIA/20, Signature="fe5f80f77d"`)
+	for in, secret := range map[string]string{
+		"token eyJhbGciOi is over":        "eyJhbGciOi",
+		"bob:hunter22= may not":           "bob:hunter22=",
+		"the password hunter22= is wrong": "hunter22=",
+		"no session 0123456789":           "0123456789",
+		"signature fe5f80f77d":            "fe5f80f77d",
+		"Bearer tokens, a dark night":     "",
+	} {
+		want := in
+		if secret != "" {
+			want = strings.Replace(in, secret, strings.Repeat("*", len(secret)), 1)
+		}
+		if got := string(m.Fill([]byte(in))); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
