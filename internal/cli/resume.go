@@ -47,6 +47,7 @@ func (a *app) resume(ctx context.Context, dir string, add int, yes string, outs 
 		e = asPlanned(e, rec)
 	}
 	s := execution{area: ar, e: e, seed: rec.Header.Experiment.Seed, from: rec.CompleteBlocks(), sizes: rec.BatchSizes()}
+	s.added = add > 0
 	if s.lost, err = lostBlocks(rec); err != nil {
 		return err
 	}

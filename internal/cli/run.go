@@ -69,7 +69,8 @@ func (a *app) runCommand() *cobra.Command {
 			"what an earlier call has shown")
 	change.add(c)
 	proveFlag(c, &prove)
-	c.Flags().IntVar(&add, "add-blocks", 0, "measure at least this many more blocks of a finished comparison")
+	c.Flags().IntVar(&add, "add-blocks", 0,
+		"measure at least this many more blocks of a finished comparison, whatever load.max_time says")
 	return c
 }
 
@@ -274,6 +275,7 @@ type execution struct {
 	from  int                       // complete blocks of a continued run
 	lost  int                       // of those, the ones whose times are unusable
 	most  int                       // largest number of blocks
+	added bool                      // it is the user who asked for that number, whatever time it takes
 	sizes map[string]map[string]int // calls per batch, of a continued run
 	prove bool                      // move the target's levers after a search
 }
@@ -319,8 +321,12 @@ func (a *app) carryOut(ctx context.Context, s *execution) (err error) {
 	req.Events = drive.NewView(s.e.Question, s.e.Name, v)
 	req.Area, req.Env, req.Writer, req.Load.Prove = s.area, env, s.w, s.prove
 	if s.most > 0 {
+		within := time.Duration(s.e.Load.MaxTime)
+		if s.added {
+			within = 0
+		}
 		req.Blocks = run.Blocks{
-			Most: s.most, Spare: design.Spare(s.most), From: s.from, Lost: s.lost, Within: time.Duration(s.e.Load.MaxTime),
+			Most: s.most, Spare: design.Spare(s.most), From: s.from, Lost: s.lost, Within: within,
 			Margin: float64(s.e.Margin), MarginGiven: !s.e.DefaultMargin, Factors: factors(s.e), Sizes: s.sizes,
 			Decide: decide(dir, s.most),
 		}
