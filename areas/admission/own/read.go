@@ -45,6 +45,7 @@ type Set struct {
 	// definitions are the CustomResourceDefinitions of parameters' kinds, and params the parameters.
 	definitions, params []*unstructured.Unstructured
 	configMaps          []*unstructured.Unstructured // those that policies of an engine's may read
+	namespaces          []*unstructured.Unstructured // those with labels, which selectors may ask for
 	// Left counts the objects that are not put in force, by kind: "Deployment": 3.
 	Left map[string]int
 	// Untaken are those of them that decide about requests, too, each once, and what is no YAML:
@@ -53,8 +54,8 @@ type Set struct {
 	// Repeated are the places where a key stands twice in a map of a policy, of which the last value counts.
 	Repeated []string
 	network  bool // policies that ask other servers are taken, too
-	// deciding are all objects of the bundle that decide about requests, as they stand there, and passed what stands in
-	// files that kubectl reads and tare does not.
+	// deciding are all objects of the bundle that decide about requests, as they stand there, and passed what kubectl reads
+	// and tare does not.
 	deciding, passed []object
 	unlisted         map[*unstructured.Unstructured]bool // those that the folder's kustomization does not list
 }
@@ -312,13 +313,14 @@ func (s *Set) leaveCompared(o object) {
 	}
 	name := o.GetKind() + " " + o.GetName()
 	s.Untaken = append(s.Untaken, fmt.Sprintf("%s of %s, with which tests compare", name, o.at.file))
+	s.passed = append(s.passed, o)
 }
 
 // take sorts an object. What only may be needed goes to others.
 func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 	switch {
 	case o.passed:
-		if !o.compared && o.unread == "" {
+		if o.unread == "" {
 			s.passed = append(s.passed, o)
 		}
 		return nil
@@ -436,6 +438,9 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 		gk, defined := o.GroupVersionKind().GroupKind(), definedBy(o)
 		if gk.Group == "" && gk.Kind == "ConfigMap" && reading {
 			s.configMaps = append(s.configMaps, o)
+		}
+		if gk.Group == "" && gk.Kind == "Namespace" && len(o.GetLabels()) > 0 {
+			s.namespaces = append(s.namespaces, o)
 		}
 		switch {
 		case kinds[gk]:

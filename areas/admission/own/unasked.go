@@ -25,8 +25,9 @@ type field struct {
 	further bool
 }
 
-// tells are the fields that only tell something; rules are parts of their own.
-var tells = []string{"message", "messageExpression", "auditAnnotations", "emitWarning", "reportProperties", "rules"}
+// tells are the fields that only tell something; rules are parts of their own. An audit annotation is not among them: one
+// that fails is a failure of the policy.
+var tells = []string{"message", "messageExpression", "emitWarning", "reportProperties", "rules"}
 
 // opened are the fields in whose values others are looked for, although requests try most of them.
 var opened = []string{
@@ -245,6 +246,9 @@ func (p fields) add(of shown, in int, path, name string, value any) {
 			}
 		}
 	case isList && parts && len(words(value)) < len(list):
+		if len(list) > 1 {
+			of.kinds = nil // a kind that goes from one of several to another takes the fields of that one
+		}
 		for i, item := range list {
 			p.add(of, in, fmt.Sprintf("%s[%d]", path, i), name, item)
 		}
@@ -253,6 +257,19 @@ func (p fields) add(of shown, in int, path, name string, value any) {
 		text, err := json.Marshal(sorted(of.unmet(name, value)))
 		if err == nil && !slices.Contains([]string{"null", "{}", "[]", `""`, usual[name]}, string(text)) {
 			p[path] = field{topic: topic, text: string(text)}
+		}
+	}
+}
+
+// addMeant adds annotations or labels by which an engine is told something, such as the kinds of which it makes rules, or
+// when it deletes a policy. Those of policies.kyverno.io describe a policy.
+func (p fields) addMeant(path string, pairs map[string]string) {
+	for key, value := range pairs {
+		domain, _, _ := strings.Cut(key, "/")
+		for _, engine := range []string{kyvernoGroup, gatekeeperGroup} {
+			if domain != "policies."+engine && (domain == engine || strings.HasSuffix(domain, "."+engine)) {
+				p[path+"."+quoted(key)] = field{topic: other, text: value}
+			}
 		}
 	}
 }
@@ -358,6 +375,8 @@ func (s *Set) parts(by Shown) (parts map[string]fields, aside contents) {
 		}
 		all := fields{}
 		all.add(by.actor(o), other, "spec", "spec", o.Object["spec"])
+		all.addMeant("metadata.annotations", o.GetAnnotations())
+		all.addMeant("metadata.labels", o.GetLabels())
 		var order []string
 		for _, rule := range rulesIn(o.Unstructured) {
 			order = append(order, ofRule(name, rule))
@@ -391,7 +410,7 @@ func (s Shown) actor(o object) shown {
 	return s.of(o.GetName(), nil)
 }
 
-// read are the parameters of the set's policies, and the ConfigMaps that others may read.
+// read are the parameters of the set's policies, the ConfigMaps that others may read, and the labels of namespaces.
 // What stands in parameters of policies that requests show is left to these.
 func (s *Set) read(by Shown) contents {
 	out := contents{}
@@ -404,6 +423,9 @@ func (s *Set) read(by Shown) contents {
 	}
 	for _, o := range s.configMaps {
 		out.add(o, true)
+	}
+	for _, o := range s.namespaces {
+		out.add(o, false)
 	}
 	return out
 }

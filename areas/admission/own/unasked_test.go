@@ -203,6 +203,68 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
+// TestUnaskedBesideFields: what is no field of its own is named, too: kinds that change places, what an engine reads from
+// annotations and labels, audit annotations, which may fail, labels of namespaces, and what tests compare with.
+func TestUnaskedBesideFields(t *testing.T) {
+	const (
+		kinds  = "what else policies say of their requests differs: "
+		assert = "apiVersion: kyverno.io/v2\nkind: PolicyException\nmetadata: {name: e}\nspec: {exceptions: []}\n"
+	)
+	two := strings.Replace(guarding, "    objectSelector", "    - {apiGroups: [apps], apiVersions: [v1], "+
+		"operations: [CREATE], resources: [deployments]}\n    objectSelector", 1)
+	any2 := strings.Replace(guarding, "      - resources: {kinds: [Pod,", "      - resources: {kinds: [Service], "+
+		"operations: [UPDATE]}\n      - resources: {kinds: [Pod,", 1)
+	named := strings.Replace(guarding, "metadata: {name: k}", "metadata: {name: k, annotations: {team: x, "+
+		"pod-policies.kyverno.io/autogen-controllers: none, policies.kyverno.io/title: T}, labels: {"+
+		"cleanup.kyverno.io/ttl: 1h}}", 1)
+	for name, c := range map[string]struct{ base, was, is, want string }{
+		"resources change places": {
+			strings.Replace(two, "[pods, pods/ephemeralcontainers]", "[pods]", 1), "[pods]", "[deployments]",
+			kinds + "ValidatingAdmissionPolicy p (spec.matchConstraints.resourceRules[0].resources)",
+		},
+		"kinds change places": {
+			any2, "kinds: [Service], operations", "kinds: [Pod], operations",
+			kinds + "ClusterPolicy k (rule a) (match.any[0].resources.kinds)",
+		},
+		"rules that are made of a rule": {
+			named, "controllers: none", "controllers: Job",
+			kinds + `ClusterPolicy k (metadata.annotations."pod-policies.kyverno.io/autogen-controllers")`,
+		},
+		"an end": {
+			named, "ttl: 1h", "ttl: 1m", kinds + `ClusterPolicy k (metadata.labels."cleanup.kyverno.io/ttl")`,
+		},
+		"a title":          {named, "title: T", "title: U", ""},
+		"a label of one's": {named, "team: x,", "team: z,", ""},
+		"an audit annotation": {
+			strings.Replace(guarding, "  validations:", "  auditAnnotations: [{key: a, valueExpression: x}]\n  validations:", 1),
+			"  auditAnnotations: [{key: a, valueExpression: x}]\n", "",
+			kinds + "ValidatingAdmissionPolicy p (spec.auditAnnotations[0].key, spec.auditAnnotations[0].valueExpression)",
+		},
+		"a label of a namespace": {
+			guarding + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns, labels: {environment: staging}}\n",
+			"{environment: staging}", "{environment: test}",
+			"what policies read beside the request differs: Namespace ns",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := read(t, map[string]string{"a.yaml": c.base})
+			is := read(t, map[string]string{"b.yaml": strings.Replace(c.base, c.was, c.is, 1)})
+			if d := cmp.Diff(c.want, unasked(is, base, shownAll())); d != "" {
+				t.Errorf("differences (-want +got):\n%s", d)
+			}
+		})
+	}
+	const test = "apiVersion: chainsaw.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\n" +
+		"spec: {steps: [{try: [{assert: {file: assert.yaml}}]}]}\n"
+	files := map[string]string{"a.yaml": guarding, "chainsaw-test.yaml": test}
+	base := read(t, files)
+	files["assert.yaml"] = assert
+	is := read(t, files)
+	if got := unasked(is, base, shownAll()); got != "what tare leaves aside differs: PolicyException e" {
+		t.Errorf("an exception with which a test compares: %q", got)
+	}
+}
+
 // TestUnaskedPolicies: policies that the base alone has are named, and so is one that is only left aside; a policy more
 // permits nothing.
 func TestUnaskedPolicies(t *testing.T) {
@@ -381,7 +443,7 @@ func TestUnaskedFiles(t *testing.T) {
 		"a link outside":   {nil, nil, files{"z.json": "/dev/null"}, "file z.json"},
 		"refused":          {files{".z.yaml": broken}, files{".z.yaml": broken + "#"}, nil, "file .z.yaml"},
 		"no policy":        {nil, files{".github/z.yml": "on: push", ".pod.yaml": "apiVersion: v1\nkind: Pod\n"}, nil, ""},
-		"of tests":         {nil, files{".chainsaw-test/00-assert.yaml": exception}, nil, ""},
+		"of tests":         {nil, files{".chainsaw-test/00-assert.yaml": exception}, nil, "PolicyException team/e"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			with := func(more files) files {
