@@ -536,12 +536,6 @@ func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
 		deniers := f.keepFailures(failed, p.named(p.denier(a)))
 		for _, name := range deniers {
 			f.meet(name, i)
-			for _, rule := range p.policies.own.Rules(name, a.said()) {
-				f.meet(own.RuleName(name, rule), i)
-			}
-			for _, expression := range p.policies.own.Expressions(name, a.said()) {
-				f.meet(own.ExpressionName(name, expression), i)
-			}
 			if _, ok := f.proof[name]; !ok || len(deniers) == 1 && !f.alone[name] {
 				f.proof[name] = i // one that nobody else denies says most
 				f.alone[name] = len(deniers) == 1
@@ -643,7 +637,7 @@ type finding struct {
 	requests []own.Request
 	proof    map[string]int   // for each policy the index of a request to which it objects
 	alone    map[string]bool  // whether its answer names no other policy
-	met      map[string][]int // requests to which policies object, and their rules by own.RuleName, as far as answers say
+	met      map[string][]int // requests to which policies object, as far as answers say
 	silent   []string         // policies whose proof no answer names: they warn, or others deny before them
 	untried  []string         // resources that who sets up may not create
 	refused  map[int]bool     // the requests that were admitted, or refused by these policies: whether they were refused

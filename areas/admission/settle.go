@@ -94,8 +94,7 @@ func (t *target) Rulings(ctx context.Context) (map[string]area.Rulings, error) {
 	return out, nil
 }
 
-// differences says, by treatment, in what its policies differ from those of the baseline, if that is among the arms,
-// where no request shows it.
+// differences says, by treatment, in what its policies differ from those of the baseline, if that is among the arms.
 func differences(among []*arm) map[string][]string {
 	i := slices.IndexFunc(among, func(p *arm) bool { return p.treatment.Baseline })
 	if i < 0 {
@@ -104,69 +103,8 @@ func differences(among []*arm) map[string][]string {
 	base, out := among[i], map[string][]string{}
 	for _, p := range among {
 		if !p.treatment.Baseline {
-			out[p.treatment.ID] = p.policies.filed.Unasked(base.policies.filed, shownBoth(base, p))
+			out[p.treatment.ID] = p.policies.filed.Unasked(base.policies.filed)
 		}
-	}
-	return out
-}
-
-// shownBoth says what requests have shown of policies of the base's, in comparison: they act under both, or what they
-// did under the base is not done under the other.
-func shownBoth(base, is *arm) own.Shown {
-	out := own.Shown{Policies: map[string]bool{}, Kinds: map[string]map[string]bool{}}
-	under := is.policies.finding.acting()
-	for name, of := range under {
-		out.Kinds[name] = kindsOf(of)
-	}
-	before, after := base.rulingsOf(), is.rulingsOf()
-	for name, requests := range base.policies.finding.acting() {
-		requests = slices.DeleteFunc(requests, func(r own.Request) bool {
-			was, is := before[r.Name], after[r.Name]
-			if own.IsExpression(name) { // whatever the other says of this request is compared
-				return is.Request == "" || is.Undecided || was.Undecided
-			}
-			differ := was.Refused || was.Known && is.Known && !slices.Equal(was.Changes, is.Changes)
-			return is.Request == "" || is.Undecided || is.Refused || !differ
-		})
-		out.Policies[name] = len(under[name])+len(requests) > 0
-		out.Kinds[name] = kindsOf(append(requests, under[name]...))
-	}
-	for name := range base.policies.shown { // what generates is shown by no request alone
-		out.Policies[name] = out.Policies[name] || is.policies.shown[name] != ""
-	}
-	return out
-}
-
-// acting are the requests to which policies object, or whose objects they change, by their names, and those of rules.
-func (f *finding) acting() map[string][]own.Request {
-	out := map[string][]own.Request{}
-	for name, on := range f.met {
-		for _, i := range on {
-			out[name] = append(out[name], f.requests[i])
-		}
-	}
-	for name, i := range f.changed {
-		if !slices.Contains(f.together, name) {
-			out[name] = append(out[name], f.requests[i])
-		}
-	}
-	return out
-}
-
-// rulingsOf are the arm's rulings by their requests.
-func (p *arm) rulingsOf() map[string]area.Ruling {
-	out := map[string]area.Ruling{}
-	for _, r := range p.rulings() {
-		out[r.Request] = r
-	}
-	return out
-}
-
-// kindsOf are the kinds of requests, with their resources and groups.
-func kindsOf(requests []own.Request) map[string]bool {
-	out := map[string]bool{}
-	for _, r := range requests {
-		out[r.Kind], out[r.Resource], out[r.Group] = true, true, true
 	}
 	return out
 }

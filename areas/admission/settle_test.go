@@ -131,26 +131,3 @@ func TestOneStallDecidesNothing(t *testing.T) {
 		})
 	}
 }
-
-// TestShownBoth: a policy is shown if it objects under both, or if the other permits what it objected to.
-func TestShownBoth(t *testing.T) {
-	for name, c := range map[string]struct {
-		base, pr    string
-		acts, kinds bool
-	}{
-		"the same":             {"deny", "deny", true, true},
-		"a loosening":          {"deny", "admit", true, true},
-		"only under the other": {"admit", "deny", false, true},
-		"under neither":        {"admit", "admit", false, false},
-		"no answer shows it":   {"deny", "fail", false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tg := &target{}
-			got := shownBoth(askedOf(t, tg, "main", c.base), askedOf(t, tg, "pr", c.pr))
-			const policy = "no-host-pid"
-			if acts, kinds := got.Policies[policy], got.Kinds[policy]["Pod"]; acts != c.acts || kinds != c.kinds {
-				t.Errorf("acts %t, kinds %t, want %t, %t", acts, kinds, c.acts, c.kinds)
-			}
-		})
-	}
-}

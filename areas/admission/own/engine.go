@@ -198,34 +198,6 @@ func (p *Policy) Words(s mechanism.Scope) []string {
 	return []string{"\n" + name + ":\n", "ValidatingAdmissionPolicy 'cpol-" + name + "'"}
 }
 
-// named finds a policy in force by its name; nil: there is none.
-func (f *InForce) named(name string) *Policy {
-	if i := slices.IndexFunc(f.Policies, func(p *Policy) bool { return p.Name == name }); i >= 0 {
-		return f.Policies[i]
-	}
-	return nil
-}
-
-// Rules are those of a policy's rules that a denial of Kyverno's names.
-func (f *InForce) Rules(policy, said string) (out []string) {
-	p := f.named(policy)
-	if p == nil {
-		return nil
-	}
-	_, said, _ = strings.Cut(said, "\n"+p.nameIn(f.Scope)+":\n")
-	for line := range strings.Lines(said) {
-		rest, of := strings.CutPrefix(line, "  ")
-		if !of {
-			break
-		}
-		if name, _, named := strings.Cut(rest, ": "); named && !strings.HasPrefix(name, " ") {
-			name = strings.TrimPrefix(name, "autogen-") // Kyverno makes rules about controllers of those about pods
-			out = append(out, strings.TrimPrefix(name, "cronjob-"))
-		}
-	}
-	return out
-}
-
 // Ready reports whether an object of an engine's says of itself that it is in force, and what it says if it is not.
 func (f *InForce) Ready(o *unstructured.Unstructured) (ready bool, says string) {
 	switch k := o.GroupVersionKind(); {

@@ -133,7 +133,7 @@ func TestUnaskedKustomizations(t *testing.T) {
 				is = files(c.is, "in/")
 				is["in/kustomization.yaml"] = c.in
 			}
-			if d := cmp.Diff(c.want, unasked(read(t, is), read(t, base), Shown{})); d != "" {
+			if d := cmp.Diff(c.want, unasked(read(t, is), read(t, base))); d != "" {
 				t.Errorf("differences (-want +got):\n%s", d)
 			}
 		})

@@ -184,20 +184,6 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestRulesOfDenials: a denial names the rules that object, those that Kyverno makes for controllers by their origin's.
-func TestRulesOfDenials(t *testing.T) {
-	s := read(t, map[string]string{"k.yaml": guarding})
-	in, err := s.Render(Where{Scope: scope, Ours: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const said = "resource Pod/n/p was blocked due to the following policies \n\nother:\n  z: no\nk:\n  a: 'not: so'\n" +
-		"  autogen-cronjob-b: |-\n    c: no\nlast:\n  z: no\n"
-	if d := cmp.Diff([]string{"a", "b"}, in.Rules("k", said)); d != "" {
-		t.Errorf("rules (-want +got):\n%s", d)
-	}
-}
-
 // TestConfigMapsThatPoliciesRead: on a control plane of tare's own the ConfigMaps of the bundle that policies of
 // Kyverno's read stand where these look for them.
 func TestConfigMapsThatPoliciesRead(t *testing.T) {

@@ -46,6 +46,7 @@ type Set struct {
 	definitions, params []*unstructured.Unstructured
 	configMaps          []*unstructured.Unstructured // those that policies of an engine's may read
 	namespaces          []*unstructured.Unstructured // those with labels, which selectors may ask for
+	asked               []*unstructured.Unstructured // what policies that ask the API server may be told
 	// Left counts the objects that are not put in force, by kind: "Deployment": 3.
 	Left map[string]int
 	// Untaken are those of them that decide about requests, too, each once, and what is no YAML:
@@ -54,8 +55,8 @@ type Set struct {
 	// Repeated are the places where a key stands twice in a map of a policy, of which the last value counts.
 	Repeated []string
 	network  bool // policies that ask other servers are taken, too
-	// deciding are all objects of the bundle that decide about requests, as they stand there, and passed what kubectl reads
-	// and tare does not.
+	// deciding are all objects of the bundle that decide about requests, as they stand there, and passed those that
+	// kubectl reads and tare does not.
 	deciding, passed []object
 	unlisted         map[*unstructured.Unstructured]bool // those that the folder's kustomization does not list
 }
@@ -431,9 +432,14 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 			custom[gvk.GroupKind()] = true
 		}
 	}
-	reading := slices.ContainsFunc(s.Policies, func(p Policy) bool {
-		return p.engine != nil && strings.Contains(strings.ToLower(p.at.text), "configmap")
-	})
+	mentions := func(what ...string) bool {
+		return slices.ContainsFunc(s.Policies, func(p Policy) bool {
+			return p.engine != nil && slices.ContainsFunc(what, func(text string) bool {
+				return strings.Contains(strings.ToLower(p.at.text), text)
+			})
+		})
+	}
+	reading, asking := mentions("configmap"), mentions("apicall", "globalreference", "globalcontext", "resource.", "clone")
 	for _, o := range others {
 		gk, defined := o.GroupVersionKind().GroupKind(), definedBy(o)
 		if gk.Group == "" && gk.Kind == "ConfigMap" && reading {
@@ -449,6 +455,9 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 			s.definitions = append(s.definitions, o)
 		default:
 			s.Left[gk.Kind]++
+			if asking && !decides(o.GroupVersionKind()) && !slices.Contains(slices.Concat(s.configMaps, s.namespaces), o) {
+				s.asked = append(s.asked, o)
+			}
 		}
 	}
 }

@@ -1,38 +1,31 @@
 package own
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fields are those of a policy, a binding, a constraint or a rule that tare's requests do not try, by their paths in a
-// file. Requests create objects of common kinds in one namespace, as one user; selectors, lists of namespaces,
-// operations and subjects make no difference to them.
+// fields are what a policy, a binding, a constraint or a rule says of requests, by their paths in a file.
 type fields map[string]field
 
 // A field is a topic, and what is said of it.
 type field struct {
 	topic int
 	text  string
-	// further is one of several that must all hold: with one more, no more is permitted.
+	// further is one of several with each of which no more is permitted.
 	further bool
 }
 
-// tells are the fields that only tell something; rules are parts of their own. An audit annotation is not among them: one
-// that fails is a failure of the policy.
+// tells are the fields that only tell something; rules are parts of their own. An audit annotation is not among them:
+// if it fails, so does the policy.
 var tells = []string{"message", "messageExpression", "emitWarning", "reportProperties", "rules"}
-
-// opened are the fields in whose values others are looked for, although requests try most of them.
-var opened = []string{
-	"validations", "expressions", "mutate", "generate", "foreach", "context", "cel", "targets", "paramRef",
-}
 
 // A topic is what fields say.
 type topic struct {
@@ -61,143 +54,19 @@ var topics = []topic{
 	reads: {"what policies read beside the request", []string{
 		"paramKind", "paramRef", "configMap", "apiCall", "globalReference", "imageRegistry", "clone", "cloneList",
 	}},
-	// Of a policy that requests show these are left to them.
-	tried: {"what policies decide that requests do not show in force", []string{
+	{"what policies decide", []string{
 		"validations", "expressions", "variables", "mutations", "parameters", "location", "context", "mutate", "generate",
-		"pattern", "anyPattern", "deny", "foreach", "cel", "podSecurity", "assert", "manifests", "rego", "libs", "crd",
+		"pattern", "anyPattern", "deny", "foreach", "podSecurity", "assert", "manifests", "rego", "libs", "crd",
 		"target", "engine",
 	}},
 	other: {"what else policies say of their requests", nil},
 }
 
-// The topics of which others may be part, and the others.
+// The topics that are named by themselves.
 const (
-	reads = iota + 7
-	tried
-	other
+	reads = 7
+	other = 9
 )
-
-// A Shown says what requests have shown of policies under two sets of them.
-type Shown struct {
-	Policies map[string]bool // by their names; rules by RuleName, and expressions by ExpressionName
-	// Kinds are the kinds of the objects of these requests, with their resources and groups.
-	Kinds map[string]map[string]bool
-	base  *Set
-}
-
-// RuleName is what a rule of a policy is called by.
-func RuleName(policy, rule string) string { return policy + "/" + rule }
-
-// ExpressionName is what one expression of several of a policy's is called by.
-func ExpressionName(policy, expression string) string { return policy + "\x00" + expression }
-
-// IsExpression reports whether a name is one of ExpressionName.
-func IsExpression(name string) bool { return strings.Contains(name, "\x00") }
-
-// Expressions are those of a policy's expressions that a denial names by their message, which no other expression of
-// the policy has. An expression with a messageExpression is never among them, since its message is not known.
-func (f *InForce) Expressions(policy, said string) (out []string) {
-	p := f.named(policy)
-	if p == nil {
-		return nil
-	}
-	words := map[string][]string{}
-	for _, v := range p.validations() {
-		message, _ := v["message"].(string)
-		expression, _ := v["expression"].(string)
-		if v["messageExpression"] == nil {
-			is := cmp.Or(strings.TrimSpace(message), "failed expression: "+strings.TrimSpace(expression))
-			words[is] = append(words[is], expression)
-		}
-	}
-	const telling = 12 // letters: shorter words may stand in any denial
-	for is, of := range words {
-		whole := strings.HasSuffix(said, " denied request: "+is)
-		if len(of) == 1 && (whole || len(is) >= telling && strings.Contains(said, is)) {
-			out = append(out, of...)
-		}
-	}
-	return out
-}
-
-// validations are the policy's expressions in CEL that may deny a request, with their messages.
-func (p *Policy) validations() (out []tree) {
-	add := func(list any) {
-		all, _ := list.([]any)
-		for _, v := range all {
-			if v, ok := v.(tree); ok {
-				out = append(out, v)
-			}
-		}
-	}
-	if p.engine == nil {
-		for i := range p.Spec.Validations {
-			v := &p.Spec.Validations[i]
-			is := tree{"expression": v.Expression, "message": v.Message}
-			if v.MessageExpression != "" {
-				is["messageExpression"] = v.MessageExpression
-			}
-			out = append(out, is)
-		}
-		return out
-	}
-	spec, _ := p.engine.Object["spec"].(tree)
-	add(spec["validations"])
-	for _, rule := range rulesIn(p.engine) {
-		list, _, _ := unstructured.NestedFieldNoCopy(rule, "validate", "cel", "expressions")
-		add(list)
-	}
-	return out
-}
-
-// of is what is shown of a policy, or of a rule of it: of a rule that changes or makes objects, or is alone, what is of
-// the policy.
-func (s Shown) of(policy string, rule any) shown {
-	name := policy
-	if p := s.base.named(policy); p != nil && p.engine != nil {
-		rules := rulesIn(p.engine)
-		if is := slices.IndexFunc(rules, func(r tree) bool { return r["name"] == rule }); is >= 0 && len(rules) > 1 &&
-			rules[is]["validate"] != nil {
-			name = RuleName(policy, fmt.Sprint(rule))
-		}
-	}
-	out := shown{acts: s.Policies[name], kinds: s.Kinds[name]}
-	if p := s.base.named(policy); p != nil && len(p.validations()) > 1 {
-		out.expression = func(text string) bool { return s.Policies[ExpressionName(policy, text)] }
-	}
-	return out
-}
-
-// all is that of all policies of a sort, if there are any.
-func (s Shown) all(sort func(p *Policy) bool) shown {
-	n, acts := 0, true
-	for i := range s.base.Policies {
-		if p := &s.base.Policies[i]; sort(p) {
-			n, acts = n+1, acts && s.Policies[p.Name]
-		}
-	}
-	return shown{acts: acts && n > 0}
-}
-
-// shown is what is shown of one.
-type shown struct {
-	acts       bool
-	kinds      map[string]bool
-	expression func(text string) bool // whether one of the base's several expressions is; nil: it has no more than one
-}
-
-// showsAll reports whether requests show each of several expressions; one alone is what they show of a policy.
-func (s shown) showsAll(expressions any) bool {
-	list, _ := expressions.([]any)
-	return s.expression == nil || !slices.ContainsFunc(list, func(v any) bool { return !s.shows(v) })
-}
-
-// shows reports whether a request shows one of several expressions.
-func (s shown) shows(validation any) bool {
-	v, _ := validation.(tree)
-	text, isText := v["expression"].(string)
-	return isText && s.expression(text)
-}
 
 // usual is what fields mean that are not there, or empty.
 var usual = map[string]string{
@@ -205,63 +74,65 @@ var usual = map[string]string{
 	"background": "true", "admission": "true", "validationFailureAction": `"Audit"`,
 }
 
-// topicOf is what a field says that is part of one with another topic.
-func topicOf(name string, in int) int {
-	topic := slices.IndexFunc(topics[:other], func(t topic) bool { return slices.Contains(t.fields, name) })
-	switch {
-	case in == other && topic < 0:
-		return other
-	case in == other, topic == reads, name == "preconditions", name == "parameterNotFoundAction":
-		return topic
-	}
-	return in
-}
+// sets are the fields of a match whose values are sets: with one more, it is about more requests.
+var sets = []string{"kinds", "resources", "apiGroups", "apiVersions", "groups", "operations", "namespaces"}
 
-// add adds what stands at a path in a field.
-func (p fields) add(of shown, in int, path, name string, value any) {
-	topic := topicOf(name, in)
+// plain is a value of such a set that takes nothing away.
+var plain = regexp.MustCompile(`^[\w*/.-]*$`)
+
+// add adds what stands at a path in a field. denies: it is part of a policy that only denies, and not of an exception.
+func (p fields) add(denies bool, in int, path, name string, value any) {
+	is := slices.IndexFunc(topics, func(t topic) bool { return slices.Contains(t.fields, name) })
+	topic := in
+	if in == other && is >= 0 {
+		topic = is
+	}
+	denies = denies && !strings.HasPrefix(name, "exclude")
 	list, isList := value.([]any)
 	members, isMap := value.(tree)
-	parts := topic == other || slices.Contains(opened, name)
+	all := words(value)
+	isWords := isList && len(all) == len(list)
 	switch {
-	case topic == tried && of.acts && isList && of.expression != nil && (name == "validations" || name == "expressions"):
+	case isList && (name == "validations" || name == "expressions"):
 		for _, v := range list {
-			if of.shows(v) {
-				continue
-			}
 			of, _ := v.(tree)
-			text, err := json.Marshal(sorted(of["expression"]))
-			if err == nil {
-				p[fmt.Sprintf("%s: %s", path, abbreviated(string(text)))] = field{topic, string(text), true}
-			}
+			p.put(denies, topic, path, of["expression"])
 		}
-	case isMap && parts:
+	case isWords && len(list) > 0 && slices.Contains(sets, name):
+		denies = denies && !slices.ContainsFunc(all, takesAway)
+		p[path] = field{topic: topic, text: "some"} // where none are listed, all are meant
+		for _, word := range all {
+			p.put(denies, topic, path, word)
+		}
+	case isMap && topic == other:
 		for key, member := range members {
-			of := of
-			if key == "variables" { // expressions that no request shows may use them
-				of.acts = of.acts && of.showsAll(members["validations"]) && of.showsAll(members["expressions"])
-			}
 			if !slices.Contains(tells, key) {
-				p.add(of, topic, strings.TrimPrefix(path+"."+key, "."), key, member)
+				p.add(denies, topic, strings.TrimPrefix(path+"."+key, "."), key, member)
 			}
 		}
-	case isList && parts && len(words(value)) < len(list):
-		if len(list) > 1 {
-			of.kinds = nil // a kind that goes from one of several to another takes the fields of that one
-		}
+	case isList && topic == other && !isWords:
 		for i, item := range list {
-			p.add(of, in, fmt.Sprintf("%s[%d]", path, i), name, item)
+			p.add(denies, in, fmt.Sprintf("%s[%d]", path, i), name, item)
 		}
-	case topic == tried && of.acts:
 	default:
-		text, err := json.Marshal(sorted(of.unmet(name, value)))
+		text, err := json.Marshal(sorted(value))
 		if err == nil && !slices.Contains([]string{"null", "{}", "[]", `""`, usual[name]}, string(text)) {
 			p[path] = field{topic: topic, text: string(text)}
 		}
 	}
 }
 
-// addMeant adds annotations or labels by which an engine is told something, such as the kinds of which it makes rules, or
+// takesAway reports whether a value of a set may mean that others are not in it.
+func takesAway(word string) bool { return !plain.MatchString(word) }
+
+// put adds one of several values at a path.
+func (p fields) put(further bool, topic int, path string, value any) {
+	if text, err := json.Marshal(sorted(value)); err == nil {
+		p[path+": "+abbreviated(string(text))] = field{topic, string(text), further}
+	}
+}
+
+// addMeant adds annotations or labels by which an engine is told something, such as for which kinds it makes rules, or
 // when it deletes a policy. Those of policies.kyverno.io describe a policy.
 func (p fields) addMeant(path string, pairs map[string]string) {
 	for key, value := range pairs {
@@ -281,19 +152,6 @@ func abbreviated(text string) string {
 		return text
 	}
 	return fmt.Sprintf("%s… (%.4x)", strings.ToValidUTF8(text[:most], ""), sha256.Sum256([]byte(text)))
-}
-
-// unmet leaves those out of a list of kinds of which requests show the policy.
-func (s shown) unmet(name string, value any) any {
-	list, isList := value.([]any)
-	if !isList || !slices.Contains([]string{"kinds", "resources", "apiGroups", "groups"}, name) {
-		return value
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(word any) bool {
-		text, _ := word.(string)
-		k, sub := kindOf(text)
-		return sub == "" && s.kinds[k.Kind]
-	})
 }
 
 // sorted puts lists of words into an order: in policies they are sets.
@@ -365,8 +223,9 @@ func nameOf(o *unstructured.Unstructured) string {
 }
 
 // parts are those of the set, by their names, and the objects that decide about requests and that are left aside.
-func (s *Set) parts(by Shown) (parts map[string]fields, aside contents) {
+func (s *Set) parts() (parts map[string]fields, aside contents) {
 	parts, aside = map[string]fields{}, contents{}
+	changing := s.changing()
 	for _, o := range s.deciding {
 		name := nameOf(o.Unstructured)
 		if !s.takes(o) {
@@ -374,17 +233,22 @@ func (s *Set) parts(by Shown) (parts map[string]fields, aside contents) {
 			continue
 		}
 		all := fields{}
-		all.add(by.actor(o), other, "spec", "spec", o.Object["spec"])
+		_, changes := changing[name]
+		ignored, _, _ := unstructured.NestedString(o.Object, "spec", "failurePolicy")
+		apply, _, _ := unstructured.NestedString(o.Object, "spec", "applyRules")
+		// One more may fail, which is ignored with what others deny, or be the first, after which others do not count.
+		denies := ignored != "Ignore" && apply != "One"
+		all.add(denies && !changes, other, "spec", "spec", o.Object["spec"])
 		all.addMeant("metadata.annotations", o.GetAnnotations())
 		all.addMeant("metadata.labels", o.GetLabels())
 		var order []string
 		for _, rule := range rulesIn(o.Unstructured) {
 			order = append(order, ofRule(name, rule))
 			of := fields{}
-			of.add(by.of(o.GetName(), rule["name"]), other, "", "", rule)
+			of.add(denies && !changing[ofRule(name, rule)], other, "", "", rule)
 			parts[ofRule(name, rule)] = of
 		}
-		if apply, _, _ := unstructured.NestedString(o.Object, "spec", "applyRules"); apply == "One" { // the first one
+		if apply == "One" { // the first one
 			all["spec.rules"] = field{topic: other, text: strings.Join(order, ", ")}
 		}
 		if len(all) > 0 || !isTemplate(o.GroupVersionKind()) { // a template acts by its constraints
@@ -399,29 +263,11 @@ func (s *Set) parts(by Shown) (parts map[string]fields, aside contents) {
 	return parts, aside
 }
 
-// actor is what is shown of the policy that an object is, or acts for: of a template, what is of all its constraints.
-func (s Shown) actor(o object) shown {
-	switch policy, bound, _ := unstructured.NestedString(o.Object, "spec", "policyName"); {
-	case isTemplate(o.GroupVersionKind()):
-		return s.all(func(p *Policy) bool { return p.kind() == defines(o.Unstructured) })
-	case bound:
-		return s.of(policy, nil)
-	}
-	return s.of(o.GetName(), nil)
-}
-
-// read are the parameters of the set's policies, the ConfigMaps that others may read, and the labels of namespaces.
-// What stands in parameters of policies that requests show is left to these.
-func (s *Set) read(by Shown) contents {
+// read are the parameters of the set's policies with the definitions of their kinds, which may give them values, what
+// others may read, and the labels of namespaces.
+func (s *Set) read() contents {
 	out := contents{}
-	for _, o := range s.params {
-		whole := !by.all(func(p *Policy) bool {
-			k, ok := p.paramKind()
-			return ok && k.GroupKind() == o.GroupVersionKind().GroupKind()
-		}).acts
-		out.add(o, whole)
-	}
-	for _, o := range s.configMaps {
+	for _, o := range slices.Concat(s.params, s.definitions, s.configMaps, s.asked) {
 		out.add(o, true)
 	}
 	for _, o := range s.namespaces {
@@ -465,13 +311,11 @@ func (s *Set) changing() map[string]bool {
 	return out
 }
 
-// Unasked says in what a set differs from a base where tare's requests do not show what that permits: in what decides
-// which requests its policies are about, and what becomes of them, in what no request shows of either, and in policies
-// that the base alone has.
-func (s *Set) Unasked(base *Set, by Shown) (out []string) {
-	by.base = base
-	parts, aside := s.parts(by)
-	were, wereAside := base.parts(by)
+// Unasked says in what a set differs from a base where it is not certain that this permits no more: in what its
+// policies say of requests, in what they read, and in policies that the base alone has.
+func (s *Set) Unasked(base *Set) (out []string) {
+	parts, aside := s.parts()
+	were, wereAside := base.parts()
 	differ := make([][]string, len(topics))
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(were)) {
@@ -486,10 +330,10 @@ func (s *Set) Unasked(base *Set, by Shown) (out []string) {
 			}
 		}
 	}
-	differ[reads] = append(differ[reads], s.read(by).differing(base.read(by))...)
+	differ[reads] = append(differ[reads], s.read().differing(base.read())...)
 	say := func(what string, names []string) {
 		if len(names) > 0 {
-			out = append(out, what+", and tare's requests do not show what that permits: "+strings.Join(names, ", "))
+			out = append(out, what+", and requests cannot show all that this permits: "+strings.Join(names, ", "))
 		}
 	}
 	changed := base.changing()
@@ -516,7 +360,9 @@ func (p fields) differing(from fields) [][]string {
 	all := maps.Clone(from)
 	maps.Copy(all, p)
 	for _, path := range slices.Sorted(maps.Keys(all)) {
-		if p[path] != from[path] && (!p[path].further || from[path] != field{}) {
+		is, ok := p[path]
+		was, had := from[path]
+		if ok != had && !is.further || is.text != was.text && had && ok {
 			out[all[path].topic] = append(out[all[path].topic], path)
 		}
 	}

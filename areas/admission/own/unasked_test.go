@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,22 +73,10 @@ spec: {exceptions: [{policyName: k, ruleNames: [a]}]}
 // another begins another rule.
 const another = "  - {name: c, match: {any: [{resources: {kinds: [Pod]}}]}, "
 
-// shownAll is shown of guarding by requests for two kinds.
-func shownAll() Shown {
-	out := Shown{Policies: map[string]bool{}, Kinds: map[string]map[string]bool{}}
-	for _, name := range []string{"p", "k", RuleName("k", "a"), RuleName("k", "z"), "c"} {
-		out.Policies[name] = true
-		out.Kinds[name] = map[string]bool{
-			"Pod": true, "pods": true, "": true, "Deployment": true, "deployments": true, "apps": true, "Service": true,
-		}
-	}
-	return out
-}
-
 // unasked is what is said, without what each sentence has.
-func unasked(is, base *Set, by Shown) string {
-	const each = ", and tare's requests do not show what that permits"
-	return strings.ReplaceAll(strings.Join(is.Unasked(base, by), "\n"), each, "")
+func unasked(is, base *Set) string {
+	const each = ", and requests cannot show all that this permits"
+	return strings.ReplaceAll(strings.Join(is.Unasked(base), "\n"), each, "")
 }
 
 // TestUnasked: a change that tare's requests do not show is named with its place in the policy, before the policy was
@@ -100,6 +87,7 @@ func TestUnasked(t *testing.T) {
 		binding = "ValidatingAdmissionPolicyBinding b (spec."
 		rule    = "ClusterPolicy k (rule a) ("
 		missing = "policies of the baseline's are missing: "
+		decide  = "what policies decide differs: "
 	)
 	for name, c := range map[string]struct{ was, is, want string }{
 		"a selector of namespaces": {
@@ -112,11 +100,11 @@ func TestUnasked(t *testing.T) {
 		},
 		"a list of namespaces": {
 			"namespaces: [a, b]", "namespaces: [a]",
-			"which namespaces policies are about differs: " + rule + "match.any[0].resources.namespaces)",
+			"which namespaces policies are about differs: " + rule + `match.any[0].resources.namespaces: "b")`,
 		},
 		"excluded namespaces": {
 			"[kube-system]", "[kube-system, team-a]",
-			"which namespaces policies are about differs: " + rule + "exclude.any[0].resources.namespaces)",
+			"which namespaces policies are about differs: " + rule + `exclude.any[0].resources.namespaces: "team-a")`,
 		},
 		"excluded namespaces of a constraint": {
 			"[team-a]", "[team-a, team-b]",
@@ -124,7 +112,7 @@ func TestUnasked(t *testing.T) {
 		},
 		"operations": {
 			"[CREATE, UPDATE]", "[CREATE]",
-			"which operations policies are about differs: " + policy + "matchConstraints.resourceRules[0].operations)",
+			"which operations policies are about differs: " + policy + `matchConstraints.resourceRules[0].operations: "UPDATE")`,
 		},
 		"a label with the name of a field": {
 			"{location: eu}", "{location: us}",
@@ -132,7 +120,8 @@ func TestUnasked(t *testing.T) {
 		},
 		"a subresource": {
 			"[pods, pods/ephemeralcontainers]", "[pods]",
-			"what else policies say of their requests differs: " + policy + "matchConstraints.resourceRules[0].resources)",
+			"what else policies say of their requests differs: " + policy + "matchConstraints.resourceRules[0].resources: " +
+				`"pods/ephemeralcontainers")`,
 		},
 		"a condition": {
 			"!= 'root'", "!= 'ci'",
@@ -156,7 +145,8 @@ func TestUnasked(t *testing.T) {
 		},
 		"a constraint that only warns": {
 			"parameters: {x: 1}", "enforcementAction: warn",
-			"what policies do about what they object to differs: Ban c (spec.enforcementAction)",
+			"what policies do about what they object to differs: Ban c (spec.enforcementAction)\n" + decide +
+				"Ban c (spec.parameters)",
 		},
 		"not at requests": {
 			"background: true", "admission: false", "when policies are evaluated differs: ClusterPolicy k (spec.admission)",
@@ -181,14 +171,34 @@ func TestUnasked(t *testing.T) {
 		"another rule":    {"- name: z", "- name: y", missing + "ClusterPolicy k (rule z)"},
 		"another binding": {"{name: b}", "{name: d}", missing + "ValidatingAdmissionPolicyBinding b"},
 
-		"an order":                 {"[production, staging]", "[staging, production]", ""},
-		"a kind that is asked for": {"resources: [pods, ", "resources: [pods, deployments, ", ""},
-		"a default":                {"  failurePolicy: Fail\n", "", ""},
-		"a default of Kyverno's":   {"  background: true\n", "", ""},
-		"an expression":            {"expression: 'true'", "expression: 'false'", ""},
-		"a pattern":                {"hostPID: false", "hostPID: true", ""},
-		"a parameter":              {"{x: 1}", "{x: 2}", ""},
-		"Rego":                     {"rego: package ban", "rego: package other", ""},
+		"an order":               {"[production, staging]", "[staging, production]", ""},
+		"a message":              {"'true', message: never", "'true', message: other", ""},
+		"a default":              {"  failurePolicy: Fail\n", "", ""},
+		"a default of Kyverno's": {"  background: true\n", "", ""},
+		"a kind more":            {"resources: [pods, ", "resources: [pods, deployments, ", ""},
+		"a kind of a rule more":  {"kinds: [Pod, apps", "kinds: [Pod, Service, apps", ""},
+		"a namespace more":       {"namespaces: [a, b]", "namespaces: [a, b, c]", ""},
+		"an operation more":      {"[CREATE, UPDATE]", "[CREATE, UPDATE, DELETE]", ""},
+		"a validation more":      {"'true', message: never}", "'true', message: never}, {expression: 'false'}", ""},
+
+		"a namespace where all were meant": {
+			"{kinds: [Service]}", "{kinds: [Service], namespaces: [a]}",
+			"which namespaces policies are about differs: ClusterPolicy k (rule z) (match.any[0].resources.namespaces)",
+		},
+		"a namespace that is taken away": {
+			"namespaces: [a, b]", `namespaces: [a, b, "!c"]`, "which namespaces policies are about differs: " + rule +
+				`match.any[0].resources.namespaces: "!c")`,
+		},
+		"an expression": {"expression: 'true'", "expression: 'false'", decide + policy + `validations: "true")`},
+		"a pattern":     {"hostPID: false", "hostPID: true", decide + rule + "validate.pattern)"},
+		"a parameter":   {"{x: 1}", "{x: 2}", decide + "Ban c (spec.parameters)"},
+		"Rego": {
+			"rego: package ban", "rego: package other", decide + "ConstraintTemplate ban (spec.targets[0].rego)",
+		},
+		"another kind": {
+			"resources: [pods, ", "resources: [services, ", "what else policies say of their requests differs: " + policy +
+				`matchConstraints.resourceRules[0].resources: "pods")`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !strings.Contains(guarding, c.was) {
@@ -196,15 +206,18 @@ func TestUnasked(t *testing.T) {
 			}
 			base := read(t, map[string]string{"a.yaml": guarding})
 			is := read(t, map[string]string{"b.yaml": strings.Replace(guarding, c.was, c.is, 1)})
-			if d := cmp.Diff(c.want, unasked(is, base, shownAll())); d != "" {
+			if d := cmp.Diff(c.want, unasked(is, base)); d != "" {
 				t.Errorf("differences (-want +got):\n%s", d)
+			}
+			if got := base.Unasked(base); got != nil {
+				t.Errorf("of equal ones differs %q", got)
 			}
 		})
 	}
 }
 
-// TestUnaskedBesideFields: what is no field of its own is named, too: kinds that change places, what an engine reads from
-// annotations and labels, audit annotations, which may fail, labels of namespaces, and what tests compare with.
+// TestUnaskedBesideFields: kinds that change places, what an engine reads from annotations and labels, audit
+// annotations, which may fail, labels of namespaces, and what tests compare with are named, too.
 func TestUnaskedBesideFields(t *testing.T) {
 	const (
 		kinds  = "what else policies say of their requests differs: "
@@ -220,11 +233,11 @@ func TestUnaskedBesideFields(t *testing.T) {
 	for name, c := range map[string]struct{ base, was, is, want string }{
 		"resources change places": {
 			strings.Replace(two, "[pods, pods/ephemeralcontainers]", "[pods]", 1), "[pods]", "[deployments]",
-			kinds + "ValidatingAdmissionPolicy p (spec.matchConstraints.resourceRules[0].resources)",
+			kinds + `ValidatingAdmissionPolicy p (spec.matchConstraints.resourceRules[0].resources: "pods")`,
 		},
 		"kinds change places": {
 			any2, "kinds: [Service], operations", "kinds: [Pod], operations",
-			kinds + "ClusterPolicy k (rule a) (match.any[0].resources.kinds)",
+			kinds + `ClusterPolicy k (rule a) (match.any[0].resources.kinds: "Service")`,
 		},
 		"rules that are made of a rule": {
 			named, "controllers: none", "controllers: Job",
@@ -249,7 +262,7 @@ func TestUnaskedBesideFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			base := read(t, map[string]string{"a.yaml": c.base})
 			is := read(t, map[string]string{"b.yaml": strings.Replace(c.base, c.was, c.is, 1)})
-			if d := cmp.Diff(c.want, unasked(is, base, shownAll())); d != "" {
+			if d := cmp.Diff(c.want, unasked(is, base)); d != "" {
 				t.Errorf("differences (-want +got):\n%s", d)
 			}
 		})
@@ -260,7 +273,7 @@ func TestUnaskedBesideFields(t *testing.T) {
 	base := read(t, files)
 	files["assert.yaml"] = assert
 	is := read(t, files)
-	if got := unasked(is, base, shownAll()); got != "what tare leaves aside differs: PolicyException e" {
+	if got := unasked(is, base); got != "what tare leaves aside differs: PolicyException e" {
 		t.Errorf("an exception with which a test compares: %q", got)
 	}
 }
@@ -270,56 +283,19 @@ func TestUnaskedBesideFields(t *testing.T) {
 func TestUnaskedPolicies(t *testing.T) {
 	base := read(t, map[string]string{"a.yaml": guarding})
 	more := strings.Replace(clusterPolicy, "patterns", "more", 1)
-	if got := read(t, map[string]string{"a.yaml": guarding, "more.yaml": more}).Unasked(base, shownAll()); got != nil {
+	if got := read(t, map[string]string{"a.yaml": guarding, "more.yaml": more}).Unasked(base); got != nil {
 		t.Errorf("a policy more: %q", got)
 	}
 	const context = "    context: [{name: i, imageRegistry: {reference: x}}]\n"
 	reaching := strings.Replace(guarding, "  - name: z\n", "  - name: z\n"+context, 1)
-	got := read(t, map[string]string{"a.yaml": reaching}).Unasked(base, shownAll())
+	got := read(t, map[string]string{"a.yaml": reaching}).Unasked(base)
 	want := []string{
-		"policies of the baseline's are missing, and tare's requests do not show what that permits: ClusterPolicy k, " +
+		"policies of the baseline's are missing, and requests cannot show all that this permits: ClusterPolicy k, " +
 			"ClusterPolicy k (rule a), ClusterPolicy k (rule z)",
-		"what tare leaves aside differs, and tare's requests do not show what that permits: ClusterPolicy k",
+		"what tare leaves aside differs, and requests cannot show all that this permits: ClusterPolicy k",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("a policy that asks a registry (-want +got):\n%s", d)
-	}
-}
-
-// TestUnaskedOfWhatIsNotShown: what no request shows of a policy, of a rule or of a kind is compared as it stands, too.
-func TestUnaskedOfWhatIsNotShown(t *testing.T) {
-	const (
-		decide = "what policies decide that requests do not show in force differs: "
-		kinds  = "what else policies say of their requests differs: "
-		policy = "ValidatingAdmissionPolicy p (spec."
-		rule   = "ClusterPolicy k (rule z) ("
-	)
-	for name, c := range map[string]struct{ without, was, is, want string }{
-		"a validation": {"p", "'true'", "'false'", decide + "" + policy + "validations[0].expression)"},
-		"its message":  {"p", "message: never}]", "message: other}]", ""},
-		"a rule":       {"k/z", "ClusterIP", "NodePort", decide + "" + rule + "validate.pattern)"},
-		"another rule": {"k/a", "ClusterIP", "NodePort", ""},
-		"a constraint": {"c", "{x: 1}", "{x: 2}", decide + "Ban c (spec.parameters)"},
-		"a template":   {"c", "package ban", "package b", decide + "ConstraintTemplate ban (spec.targets[0].rego)"},
-		"a kind": {
-			"p", "resources: [pods, ", "resources: [services, ",
-			kinds + "" + policy + "matchConstraints.resourceRules[0].resources)",
-		},
-		"a kind of a rule": {"k/z", "[Service]", "[Secret]", kinds + "" + rule + "match.any[0].resources.kinds)"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			by := shownAll()
-			delete(by.Policies, c.without)
-			delete(by.Kinds, c.without)
-			base := read(t, map[string]string{"a.yaml": guarding})
-			is := read(t, map[string]string{"a.yaml": strings.Replace(guarding, c.was, c.is, 1)})
-			if d := cmp.Diff(c.want, unasked(is, base, by)); d != "" {
-				t.Errorf("differences (-want +got):\n%s", d)
-			}
-			if got := base.Unasked(base, Shown{}); got != nil {
-				t.Errorf("of equal ones differs %q", got)
-			}
-		})
 	}
 }
 
@@ -338,6 +314,27 @@ apiVersion: x.example/v1
 kind: Limits
 metadata: {name: limits, namespace: prod, labels: {of: p}}
 data: {most: '3'}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: limits.x.example}
+spec:
+  group: x.example
+  scope: Namespaced
+  names: {kind: Limits, plural: limits, singular: limits, listKind: LimitsList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {data: {type: object, properties: {most: {type: string, default: x}}}}
+---
+apiVersion: x.example/v1
+kind: Allow
+metadata: {name: main, namespace: prod}
+spec: {most: 1}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -367,49 +364,39 @@ metadata: {name: e, namespace: team}
 spec: {exceptions: [{policyName: k, ruleNames: [a]}]}
 `
 
-// TestUnaskedReads: where policies look beside the request is compared, and so are conditions of a part of a rule. What
-// stands in parameters is left to requests, if these show the policies.
+// TestUnaskedReads: what policies read is compared, wherever it stands: their sources, parameters, the defaults that a
+// definition gives these, and other objects where a policy may ask the API server for some.
 func TestUnaskedReads(t *testing.T) {
 	const (
 		reads  = "what policies read beside the request differs: "
-		rule   = "ClusterPolicy k (rule a) ("
-		within = "validate.foreach[0].foreach[0]."
+		decide = "what policies decide differs: ClusterPolicy k (rule a) ("
+		ref    = reads + "ValidatingAdmissionPolicyBinding b (spec.paramRef)"
 	)
-	for name, c := range map[string]struct{ was, is, want, unshown string }{
+	for name, c := range map[string]struct{ was, is, want string }{
 		"a parameter's namespace": {
-			"namespace: prod, labels", "namespace: dev, labels", reads + "Limits dev/limits, Limits prod/limits", "",
+			"namespace: prod, labels", "namespace: dev, labels", reads + "Limits dev/limits, Limits prod/limits",
 		},
-		"its labels":                 {"{of: p}", "{of: q}", reads + "Limits prod/limits", ""},
-		"its value":                  {"'3'", "'9'", "", reads + "Limits prod/limits"},
-		"a ConfigMap of an engine's": {"allowed: a", "allowed: '*'", reads + "ConfigMap prod/settings", ""},
-		"its reference": {"{name: limits, parameter", "{name: most, parameter", reads +
-			"ValidatingAdmissionPolicyBinding b (spec.paramRef.name)", ""},
-		"no parameter": {
-			"Action: Allow", "Action: Deny", "what becomes of requests that policies cannot decide differs: " +
-				"ValidatingAdmissionPolicyBinding b (spec.paramRef.parameterNotFoundAction)", "",
-		},
-		"a source": {
-			"settings, namespace: prod}}", "settings, namespace: dev}}", reads + rule + "context[0].configMap)", "",
-		},
-		"a source within":    {"spaces/x", "spaces/y", reads + rule + within + "context[0].apiCall)", ""},
-		"a variable":         {"value: 1}", "value: 2}", "", ""},
-		"a name of a source": {"{name: c,", "{name: z,", "", ""},
-		"a condition within": {
-			"value: istio", "value: '*'", "whose requests policies are about, or under which conditions, differs: " + rule +
-				"validate.foreach[0].preconditions)", "",
-		},
-		"another list": {"spec.containers", "spec.initContainers", "", ""},
+		"its labels":                 {"{of: p}", "{of: q}", reads + "Limits prod/limits"},
+		"its value":                  {"'3'", "'9'", reads + "Limits prod/limits"},
+		"its default":                {"default: x", "default: z", reads + "CustomResourceDefinition limits.x.example"},
+		"a ConfigMap of an engine's": {"allowed: a", "allowed: '*'", reads + "ConfigMap prod/settings"},
+		"an object of another kind":  {"spec: {most: 1}", "spec: {most: 2}", reads + "Allow prod/main"},
+		"its reference":              {"{name: limits, parameter", "{name: most, parameter", ref},
+		"no parameter":               {"Action: Allow", "Action: Deny", ref},
+		"a source":                   {"settings, namespace: prod}}", "settings, namespace: dev}}", decide + "context)"},
+		"a source within":            {"spaces/x", "spaces/y", decide + "validate.foreach)"},
+		"a variable":                 {"value: 1}", "value: 2}", decide + "context)"},
+		"a condition within":         {"value: istio", "value: '*'", decide + "validate.foreach)"},
+		"another list":               {"spec.containers", "spec.initContainers", decide + "validate.foreach)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			by := shownAll()
+			if !strings.Contains(reading, c.was) {
+				t.Fatalf("nothing has %q", c.was)
+			}
 			base := read(t, map[string]string{"a.yaml": reading})
 			is := read(t, map[string]string{"a.yaml": strings.Replace(reading, c.was, c.is, 1)})
-			if d := cmp.Diff(c.want, unasked(is, base, by)); d != "" {
+			if d := cmp.Diff(c.want, unasked(is, base)); d != "" {
 				t.Errorf("differences (-want +got):\n%s", d)
-			}
-			delete(by.Policies, "p")
-			if got := unasked(is, base, by); c.unshown != "" && got != c.unshown {
-				t.Errorf("of a policy that is not shown differs %q, want %q", got, c.unshown)
 			}
 		})
 	}
@@ -421,7 +408,7 @@ func TestUnaskedExceptions(t *testing.T) {
 	base := read(t, map[string]string{"a.yaml": strings.Replace(reading, "kyverno.io/v2", "policies.kyverno.io/v1", 1)})
 	is := read(t, map[string]string{"a.yaml": reading, "z.yaml": other})
 	const want = "what tare leaves aside differs: PolicyException team/e"
-	if d := cmp.Diff(want, unasked(is, base, shownAll())); d != "" {
+	if d := cmp.Diff(want, unasked(is, base)); d != "" {
 		t.Errorf("an exception more (-want +got):\n%s", d)
 	}
 }
@@ -461,7 +448,7 @@ func TestUnaskedFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := strings.TrimPrefix(unasked(is, base, shownAll()), "what tare leaves aside differs: ")
+			got := strings.TrimPrefix(unasked(is, base), "what tare leaves aside differs: ")
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("differences (-want +got):\n%s", d)
 			}
@@ -475,12 +462,32 @@ func TestUnaskedOrder(t *testing.T) {
 	more := strings.Replace(one, "  - name: a\n", another+"validate: {deny: {}}}\n  - name: a\n", 1)
 	const want = "what else policies say of their requests differs: ClusterPolicy k (spec.rules)"
 	base, is := read(t, map[string]string{"a.yaml": one}), read(t, map[string]string{"a.yaml": more})
-	if got := unasked(is, base, shownAll()); got != want {
+	if got := unasked(is, base); got != want {
 		t.Errorf("differences %q, want %q", got, want)
 	}
 }
 
-// TestUnaskedExpressions: of several expressions of one policy each needs a request of its own that shows it.
+// TestFurtherOnesMayWeaken: with one more, more may be permitted where failures are ignored, where the first rule
+// counts, and where a policy changes what another looks at.
+func TestFurtherOnesMayWeaken(t *testing.T) {
+	ignoring := strings.Replace(guarding, "failurePolicy: Fail", "failurePolicy: Ignore", 1)
+	first := strings.Replace(guarding, "  background: true\n", "  applyRules: One\n", 1)
+	changes := strings.Replace(guarding, "    validate: {failureAction: Enforce, message: never, pattern: {spec: {type: "+
+		"ClusterIP}}}", "    mutate: {patchStrategicMerge: {}}", 1)
+	for name, c := range map[string]struct{ base, was, is string }{
+		"ignored failures": {ignoring, "message: never}]", "message: never}, {expression: 'false'}]"},
+		"the first rule":   {first, "[Service]", "[Service, Pod]"},
+		"a change":         {changes, "[Service]", "[Service, Pod]"},
+	} {
+		base := read(t, map[string]string{"a.yaml": c.base})
+		is := read(t, map[string]string{"a.yaml": strings.Replace(c.base, c.was, c.is, 1)})
+		if unasked(is, base) == "" {
+			t.Errorf("%s: no difference is named", name)
+		}
+	}
+}
+
+// TestUnaskedExpressions: validations are a set, of which none may go.
 func TestUnaskedExpressions(t *testing.T) {
 	policy := func(variables string, validations ...string) *Set {
 		text := "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\nspec:\n" +
@@ -489,49 +496,29 @@ func TestUnaskedExpressions(t *testing.T) {
 		for _, v := range validations {
 			text += "  - " + v + "\n"
 		}
-		text += "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n" +
-			"metadata: {name: b}\nspec: {policyName: p, validationActions: [Deny]}\n"
-		return read(t, map[string]string{"p.yaml": text})
+		return read(t, map[string]string{"p.yaml": text + "---\napiVersion: admissionregistration.k8s.io/v1\n" +
+			"kind: ValidatingAdmissionPolicyBinding\nmetadata: {name: b}\nspec: {policyName: p, validationActions: [Deny]}\n"})
 	}
 	const (
 		a       = "{expression: 'object.a', message: no a}"
 		b       = "{expression: 'object.b', message: no b}"
 		c       = "{expression: 'object.c'}"
-		differs = "what policies decide that requests do not show in force differs: ValidatingAdmissionPolicy p ("
+		differs = "what policies decide differs: ValidatingAdmissionPolicy p ("
 	)
-	base := policy("1", a, b)
-	said := func(denial string) []string {
-		return (&InForce{Policies: []*Policy{base.named("p")}}).Expressions("p", denial)
-	}
-	const denied = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
-	if got := said(denied + "no b"); !slices.Equal(got, []string{"object.b"}) {
-		t.Errorf("a denial for b is due to %q", got)
-	}
-	if got := said(denied + "no b, or so"); got != nil {
-		t.Errorf("a denial in other words is due to %q", got)
-	}
 	for name, x := range map[string]struct {
-		is    *Set
-		shown []string
-		want  string
+		is   *Set
+		want string
 	}{
-		"nothing":                      {base, nil, ""},
-		"the order":                    {policy("1", b, a), nil, ""},
-		"a message":                    {policy("1", "{expression: 'object.a', message: x}", b), nil, ""},
-		"one more":                     {policy("1", a, b, c), nil, ""},
-		"one less":                     {policy("1", a), nil, differs + `spec.validations: "object.b")`},
-		"one less that is shown":       {policy("1", a), []string{"object.b"}, ""},
-		"another":                      {policy("1", a, c), []string{"object.a"}, differs + `spec.validations: "object.b")`},
-		"a variable":                   {policy("2", a, b), []string{"object.a"}, differs + `spec.variables)`},
-		"a variable, with both shown":  {policy("2", a, b), []string{"object.a", "object.b"}, ""},
-		"a variable and one that goes": {policy("2", a), []string{"object.a", "object.b"}, ""},
+		"nothing":    {policy("1", a, b), ""},
+		"the order":  {policy("1", b, a), ""},
+		"a message":  {policy("1", "{expression: 'object.a', message: x}", b), ""},
+		"one more":   {policy("1", a, b, c), ""},
+		"one less":   {policy("1", a), differs + `spec.validations: "object.b")`},
+		"another":    {policy("1", a, c), differs + `spec.validations: "object.b")`},
+		"a variable": {policy("2", a, b), differs + `spec.variables)`},
 	} {
-		by := shownAll()
-		for _, expression := range x.shown {
-			by.Policies[ExpressionName("p", expression)] = true
-		}
-		if got := unasked(x.is, base, by); got != x.want {
-			t.Errorf("%s: %q, want %q", name, got, x.want)
+		if got := unasked(x.is, policy("1", a, b)); got != x.want {
+			t.Errorf("%s: %s; want %s", name, got, x.want)
 		}
 	}
 }
