@@ -140,6 +140,24 @@ func TestUnaskedKustomizations(t *testing.T) {
 	}
 }
 
+// TestUnaskedOverlays: a kustomization below a folder that is read as it stands may be what a cluster is given.
+func TestUnaskedOverlays(t *testing.T) {
+	files := func(lists string) map[string]string {
+		return map[string]string{
+			"base/p.yaml": policy("p", isTrue), "base/b.yaml": binding, "base/kustomization.yaml": lists,
+			"prod/kustomization.yml": "resources: [../base]\n",
+		}
+	}
+	base := read(t, files("resources: [p.yaml, b.yaml]"))
+	if got := unasked(read(t, files("resources: [p.yaml, b.yaml]")), base); got != "" {
+		t.Errorf("of equal ones differs %q", got)
+	}
+	const want = "what tare leaves aside differs: file base/kustomization.yaml"
+	if got := unasked(read(t, files("resources: [p.yaml]")), base); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestKustomizationsAreCopiedAsBuilt: a record holds what was measured, whatever becomes of the base.
 func TestKustomizationsAreCopiedAsBuilt(t *testing.T) {
 	dir, to := written(t, overlay), t.TempDir()

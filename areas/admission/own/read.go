@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	strict "sigs.k8s.io/json"
+	"sigs.k8s.io/kustomize/api/konfig"
 
 	"tare/areas/admission/mechanism"
 	"tare/areas/bundle"
@@ -194,6 +195,11 @@ func eachObject(from string, do func(o object) error) error {
 			}
 			continue
 		}
+		if one.kustomizes(listed) {
+			if err := do(one.whole(one.text)); err != nil {
+				return err
+			}
+		}
 		err := eachOf(one.in(from), one.text, func(o object) error {
 			o.compared, o.unlisted = aside, listed != nil && !listed[one.name]
 			return do(o)
@@ -203,6 +209,12 @@ func eachObject(from string, do func(o object) error) error {
 		}
 	}
 	return nil
+}
+
+// kustomizes reports whether a file is a kustomization below the folder that the folder's own does not name.
+func (s source) kustomizes(listed map[string]bool) bool {
+	at := path.Dir(s.name)
+	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(s.name)) && at != "." && !listed[at]
 }
 
 // eachLink calls do for each object to which a link of a folder leads: kubectl follows it.
