@@ -41,11 +41,16 @@ func TurnMedian(calls []float64) float64 {
 // sign only, so equal arms in random order give values that are symmetric around 0, as HodgesLehmann over blocks
 // requires.
 //
+// Where the calls around a turn's median spread by more than mostSpread they are not divided: such a median says little
+// of the host, and of two kinds of calls of which each is about half, by chance either, so that levels would jump
+// between the two, and the ratio with them.
+//
 // Times that are not finite and positive are ignored. A round in which either arm has fewer than FewestTurnCalls is
 // left out. ok is false if fewer than FewestRounds remain.
 func RoundRatio(base, treated [][]float64) (log float64, ok bool) {
 	var x, y []float64
-	rounds := 0
+	var levels, wideX, wideY []float64
+	var ends [][2]int
 	for r := range min(len(base), len(treated)) {
 		from, to := len(x), len(y)
 		x, y = appendLogs(x, base[r]), appendLogs(y, treated[r])
@@ -53,11 +58,22 @@ func RoundRatio(base, treated [][]float64) (log float64, ok bool) {
 			x, y = x[:from], y[:to]
 			continue
 		}
-		subtractLevel(x[from:], y[to:])
-		rounds++
+		slices.Sort(x[from:])
+		slices.Sort(y[to:])
+		levels = append(levels, min(answeredMedian(x[from:]), answeredMedian(y[to:])))
+		wideX, wideY = append(wideX, middleThird(x[from:])), append(wideY, middleThird(y[to:]))
+		ends = append(ends, [2]int{len(x), len(y)})
 	}
-	if rounds < FewestRounds {
+	if len(levels) < FewestRounds {
 		return math.NaN(), false
+	}
+	if max(Quantile(wideX, 0.5), Quantile(wideY, 0.5)) <= mostSpread {
+		from := [2]int{}
+		for r, level := range levels {
+			subtract(x[from[0]:ends[r][0]], level)
+			subtract(y[from[1]:ends[r][1]], level)
+			from = ends[r]
+		}
 	}
 	slices.Sort(x)
 	slices.Sort(y)
@@ -74,18 +90,26 @@ func appendLogs(logs, values []float64) []float64 {
 	return logs
 }
 
-// subtractLevel sorts the logarithms of two turns, and subtracts the lower of their medians from both.
-func subtractLevel(x, y []float64) {
-	slices.Sort(x)
-	slices.Sort(y)
-	level := min(answeredMedian(x), answeredMedian(y))
-	if math.IsInf(level, 1) {
-		return // no call of the round was answered
+// mostSpread is the logarithm of the factor by which calls around a turn's median may spread for this to be a level:
+// wider calls are compared as exactly without one.
+const mostSpread = 0.3
+
+// middleThird is how far the middle third of ascending logarithms reaches.
+func middleThird(x []float64) float64 {
+	at := func(q float64) float64 {
+		i, part := math.Modf(q * float64(len(x)-1))
+		return x[int(i)]*(1-part) + x[min(int(i)+1, len(x)-1)]*part
 	}
-	for _, turn := range [][]float64{x, y} {
-		for i := range turn {
-			turn[i] -= level
-		}
+	return at(2./3) - at(1./3)
+}
+
+// subtract subtracts a level, if there is one: no call of a round may have been answered.
+func subtract(x []float64, level float64) {
+	if math.IsInf(level, 1) {
+		return
+	}
+	for i := range x {
+		x[i] -= level
 	}
 }
 

@@ -152,3 +152,38 @@ func FuzzRoundRatio(f *testing.F) {
 		}
 	})
 }
+
+// TestRoundRatioOfTwoKinds: of calls of two kinds, such as hits and misses of a cache, the ratio of medians is that of
+// the kinds where one arm has more slow ones than fast ones, however near its share is to one half.
+func TestRoundRatioOfTwoKinds(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct{ base, treated, want float64 }{
+		{0.43, 0.57, 10}, {0.4, 0.6, 10}, {0.3, 0.7, 10}, {0.2, 0.57, 10}, {0.43, 0.8, 10}, {0.2, 0.3, 1}, {0.1, 0.1, 1},
+	} {
+		turn := func(slow float64) (calls []float64) {
+			for range 30 {
+				v := 0.002 * math.Exp(0.03*r.NormFloat64())
+				if r.Float64() < slow {
+					v *= 10
+				}
+				calls = append(calls, v)
+			}
+			return calls
+		}
+		var logs []float64
+		for range 40 {
+			var base, treated [][]float64
+			for range 18 {
+				base, treated = append(base, turn(c.base)), append(treated, turn(c.treated))
+			}
+			log, ok := RoundRatio(base, treated)
+			if !ok {
+				t.Fatal("no ratio of 18 rounds")
+			}
+			logs = append(logs, log)
+		}
+		if got := math.Exp(Quantile(logs, 0.5)); got < 0.85*c.want || got > 1.15*c.want {
+			t.Errorf("slow %.0f %% and %.0f %% of the calls: a ratio of %.2f, want %.0f", 100*c.base, 100*c.treated, got, c.want)
+		}
+	}
+}
