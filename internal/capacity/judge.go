@@ -95,6 +95,9 @@ func flow(t Trace, from, to time.Duration) stat.Estimate {
 }
 
 func span(steps []Step) (from, to time.Duration) {
+	if len(steps) == 0 {
+		return 0, 0
+	}
 	return steps[0].Segment.Start, steps[len(steps)-1].Segment.End
 }
 

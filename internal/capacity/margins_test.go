@@ -276,3 +276,15 @@ func TestAtLeastWhereTheGeneratorEnds(t *testing.T) {
 		t.Errorf("nothing was offered: %q", r.Reason)
 	}
 }
+
+// TestNothingIsTriedWithoutOverload: one that the target took when it was offered again leaves none to be explained.
+func TestNothingIsTriedWithoutOverload(t *testing.T) {
+	trace := confirmed(func(t *Trace) { t.tried(RoleOverload, 40*time.Second, 150, true, 0, 10*ms) })
+	r := &session{t: trace}
+	if again, err := r.experiment(); again || err != nil {
+		t.Errorf("another overload: %t, %v", again, err)
+	}
+	if from, to := span(lastOverload(trace)); from != 0 || to != 0 {
+		t.Errorf("no step spans %v to %v", from, to)
+	}
+}
