@@ -40,6 +40,10 @@ func documents(file, text string) (out []document) {
 			out = append(out, d)
 			b.Reset()
 			d.line = line
+			if rest != "" && rest[0] != '#' { // the document begins on this line
+				b.WriteString(rest + "\n")
+				d.line--
+			}
 			continue
 		}
 		b.WriteString(one)

@@ -429,8 +429,14 @@ func TestUnaskedFiles(t *testing.T) {
 		"a link":           {nil, files{"z": exception}, files{"z.yaml": "z"}, "PolicyException team/e"},
 		"a link outside":   {nil, nil, files{"z.json": "/dev/null"}, "file z.json"},
 		"refused":          {files{".z.yaml": broken}, files{".z.yaml": broken + "#"}, nil, "file .z.yaml"},
-		"no policy":        {nil, files{".github/z.yml": "on: push", ".pod.yaml": "apiVersion: v1\nkind: Pod\n"}, nil, ""},
-		"of tests":         {nil, files{".chainsaw-test/00-assert.yaml": exception}, nil, "PolicyException team/e"},
+		"on a separator": {
+			nil,
+			files{"z.yaml": "--- {apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {name: e}} # x\n"},
+			nil,
+			"PolicyException e",
+		},
+		"no policy": {nil, files{".github/z.yml": "on: push", ".pod.yaml": "apiVersion: v1\nkind: Pod\n"}, nil, ""},
+		"of tests":  {nil, files{".chainsaw-test/00-assert.yaml": exception}, nil, "PolicyException team/e"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			with := func(more files) files {
