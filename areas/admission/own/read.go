@@ -431,6 +431,12 @@ func (o object) into(to any) error {
 // unknownField finds the path of a field that the API does not have in an error about it.
 var unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
 
+// asks are words of policies that may read other objects of a cluster, in small letters.
+var asks = []string{"apicall", "globalreference", "globalcontext", "resource.", "clone", "data.inventory"}
+
+// engineNamespaces are those in which engines have their settings.
+var engineNamespaces = []string{"kyverno", "gatekeeper-system"}
+
 // takeNeeded takes the objects of the policies' parameters, and the definitions of their kinds and of others that
 // policies need.
 func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
@@ -444,14 +450,19 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 			custom[gvk.GroupKind()] = true
 		}
 	}
-	mentions := func(what ...string) bool {
-		return slices.ContainsFunc(s.Policies, func(p Policy) bool {
-			return p.engine != nil && slices.ContainsFunc(what, func(text string) bool {
-				return strings.Contains(strings.ToLower(p.at.text), text)
-			})
-		})
+	texts := make([]string, 0, len(s.Policies)+len(s.templates))
+	for i := range s.Policies {
+		if s.Policies[i].engine != nil {
+			texts = append(texts, s.Policies[i].at.text)
+		}
 	}
-	reading, asking := mentions("configmap"), mentions("apicall", "globalreference", "globalcontext", "resource.", "clone")
+	for _, o := range s.templates {
+		texts = append(texts, o.at.text)
+	}
+	says := strings.ToLower(strings.Join(texts, "\n"))
+	reading, asking := strings.Contains(says, "configmap"), slices.ContainsFunc(asks, func(word string) bool {
+		return strings.Contains(says, word)
+	})
 	for _, o := range others {
 		gk, defined := o.GroupVersionKind().GroupKind(), definedBy(o)
 		if gk.Group == "" && gk.Kind == "ConfigMap" && reading {
@@ -467,7 +478,8 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 			s.definitions = append(s.definitions, o)
 		default:
 			s.Left[gk.Kind]++
-			if asking && !decides(o.GroupVersionKind()) && !slices.Contains(slices.Concat(s.configMaps, s.namespaces), o) {
+			read := asking || gk.Group == "rbac.authorization.k8s.io" || slices.Contains(engineNamespaces, o.GetNamespace())
+			if read && !decides(o.GroupVersionKind()) && !slices.Contains(slices.Concat(s.configMaps, s.namespaces), o) {
 				s.asked = append(s.asked, o)
 			}
 		}

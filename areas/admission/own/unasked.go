@@ -54,7 +54,7 @@ var topics = []topic{
 	reads: {"what policies read beside the request", []string{
 		"paramKind", "paramRef", "configMap", "apiCall", "globalReference", "imageRegistry", "clone", "cloneList",
 	}},
-	{"what policies decide", []string{
+	tried: {"what policies decide", []string{
 		"validations", "expressions", "variables", "mutations", "parameters", "location", "context", "mutate", "generate",
 		"pattern", "anyPattern", "deny", "foreach", "podSecurity", "assert", "manifests", "rego", "libs", "crd",
 		"target", "engine",
@@ -64,8 +64,9 @@ var topics = []topic{
 
 // The topics that are named by themselves.
 const (
-	reads = 7
-	other = 9
+	reads = iota + 7
+	tried
+	other
 )
 
 // usual is what fields mean that are not there, or empty.
@@ -106,13 +107,22 @@ func (p fields) add(denies bool, in int, path, name string, value any) {
 		}
 	case isMap && topic == other:
 		for key, member := range members {
+			if _, isRules := member.([]any); isRules && path == "spec" && key == "rules" {
+				continue // parts of their own
+			}
 			if !slices.Contains(tells, key) {
 				p.add(denies, topic, strings.TrimPrefix(path+"."+key, "."), key, member)
 			}
 		}
 	case isList && topic == other && !isWords:
 		for i, item := range list {
-			p.add(denies, in, fmt.Sprintf("%s[%d]", path, i), name, item)
+			at := fmt.Sprintf("%s[%d]", path, i)
+			p[at] = field{topic: topic, text: "one", further: denies}
+			p.add(denies, in, at, name, item)
+		}
+	case topic == tried: // an empty value decides, and so may an order
+		if text, err := json.Marshal(value); err == nil {
+			p[path] = field{topic: topic, text: string(text)}
 		}
 	default:
 		text, err := json.Marshal(sorted(value))
@@ -225,6 +235,12 @@ func nameOf(o *unstructured.Unstructured) string {
 // parts are those of the set, by their names, and the objects that decide about requests and that are left aside.
 func (s *Set) parts() (parts map[string]fields, aside contents) {
 	parts, aside = map[string]fields{}, contents{}
+	put := func(name string, of fields) {
+		for n, first := 2, name; parts[name] != nil; n++ { // of another group, or twice in one policy
+			name = fmt.Sprintf("%s#%d", first, n)
+		}
+		parts[name] = of
+	}
 	changing := s.changing()
 	for _, o := range s.deciding {
 		name := nameOf(o.Unstructured)
@@ -246,13 +262,13 @@ func (s *Set) parts() (parts map[string]fields, aside contents) {
 			order = append(order, ofRule(name, rule))
 			of := fields{}
 			of.add(denies && !changing[ofRule(name, rule)], other, "", "", rule)
-			parts[ofRule(name, rule)] = of
+			put(ofRule(name, rule), of)
 		}
 		if apply == "One" { // the first one
 			all["spec.rules"] = field{topic: other, text: strings.Join(order, ", ")}
 		}
 		if len(all) > 0 || !isTemplate(o.GroupVersionKind()) { // a template acts by its constraints
-			parts[name] = all
+			put(name, all)
 		}
 	}
 	for _, o := range s.passed {

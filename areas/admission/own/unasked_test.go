@@ -1,9 +1,12 @@
 package own
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -220,7 +223,9 @@ func TestUnasked(t *testing.T) {
 // annotations, which may fail, labels of namespaces, and what tests compare with are named, too.
 func TestUnaskedBesideFields(t *testing.T) {
 	const (
-		kinds  = "what else policies say of their requests differs: "
+		kinds = "what else policies say of their requests differs: "
+		role  = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\n" +
+			"rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n"
 		assert = "apiVersion: kyverno.io/v2\nkind: PolicyException\nmetadata: {name: e}\nspec: {exceptions: []}\n"
 	)
 	two := strings.Replace(guarding, "    objectSelector", "    - {apiGroups: [apps], apiVersions: [v1], "+
@@ -251,7 +256,27 @@ func TestUnaskedBesideFields(t *testing.T) {
 		"an audit annotation": {
 			strings.Replace(guarding, "  validations:", "  auditAnnotations: [{key: a, valueExpression: x}]\n  validations:", 1),
 			"  auditAnnotations: [{key: a, valueExpression: x}]\n", "",
-			kinds + "ValidatingAdmissionPolicy p (spec.auditAnnotations[0].key, spec.auditAnnotations[0].valueExpression)",
+			kinds + "ValidatingAdmissionPolicy p (spec.auditAnnotations[0], spec.auditAnnotations[0].key, " +
+				"spec.auditAnnotations[0].valueExpression)",
+		},
+		"what denies all": {
+			strings.Replace(guarding, "pattern: {spec: {type: ClusterIP}}", "deny: {}", 1), "deny: {}", "pattern: {}",
+			"what policies decide differs: ClusterPolicy k (rule z) (validate.deny, validate.pattern)",
+		},
+		"an order that may count": {
+			strings.Replace(guarding, "{x: 1}", "{x: [a, b]}", 1), "{x: [a, b]}", "{x: [b, a]}",
+			"what policies decide differs: Ban c (spec.parameters)",
+		},
+		"a rule of a name that another has": {
+			strings.Replace(guarding, "- name: z", "- name: a", 1), "hostPID: false", "hostPID: true",
+			"what policies decide differs: ClusterPolicy k (rule a) (validate.pattern)",
+		},
+		"a role": {
+			guarding + role, "[get]", "['*']", "what policies read beside the request differs: ClusterRole r",
+		},
+		"a setting of an engine's": {
+			guarding + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: kyverno, namespace: kyverno}\ndata: {x: a}\n",
+			"{x: a}", "{x: b}", "what policies read beside the request differs: ConfigMap kyverno/kyverno",
 		},
 		"a label of a namespace": {
 			guarding + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns, labels: {environment: staging}}\n",
@@ -525,6 +550,83 @@ func TestUnaskedExpressions(t *testing.T) {
 	} {
 		if got := unasked(x.is, policy("1", a, b)); got != x.want {
 			t.Errorf("%s: %s; want %s", name, got, x.want)
+		}
+	}
+}
+
+// mutants are copies of a value in which one thing is other, or gone, by its path.
+func mutants(value any, path string) map[string]any {
+	out := map[string]any{}
+	switch v := value.(type) {
+	case tree:
+		for key, in := range v {
+			without := maps.Clone(v)
+			delete(without, key)
+			out[path+"."+key+" gone"] = without
+			for at, is := range mutants(in, path+"."+key) {
+				other := maps.Clone(v)
+				other[key] = is
+				out[at] = other
+			}
+		}
+	case []any:
+		for i, in := range v {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			out[at+" gone"] = slices.Delete(slices.Clone(v), i, i+1)
+			for at, is := range mutants(in, at) {
+				other := slices.Clone(v)
+				other[i] = is
+				out[at] = other
+			}
+		}
+	case string:
+		out[path] = v + "x"
+	case bool:
+		out[path] = !v
+	case int64:
+		out[path] = v + 1
+	}
+	return out
+}
+
+// TestEachChangeIsNamed: whatever is changed in a policy, or goes, is named, but for messages and defaults.
+func TestEachChangeIsNamed(t *testing.T) {
+	tells := regexp.MustCompile(`[mM]essage( gone)?$|\.(failurePolicy|background) gone$`)
+	for name, bundle := range map[string]string{"guarding": guarding, "reading": reading} {
+		var objects []object
+		files := map[string]string{}
+		for i, d := range documents("a.yaml", bundle) {
+			of, err := d.objects()
+			if err != nil || len(of) != 1 {
+				t.Fatal(name, i, err)
+			}
+			objects = append(objects, of...)
+			files[fmt.Sprintf("%d.yaml", i)] = d.text
+		}
+		base, tried := read(t, files), 0
+		for i, o := range objects {
+			at := fmt.Sprintf("%d.yaml", i)
+			text := files[at]
+			for path, is := range mutants(o.Object["spec"], "spec") {
+				o.Object["spec"] = is
+				json, err := o.MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				files[at] = string(json)
+				changed, err := Read(written(t, files), false)
+				if err != nil {
+					continue // nobody can apply it
+				}
+				tried++
+				if got := changed.Unasked(base); (len(got) == 0) != tells.MatchString(path) {
+					t.Errorf("%s %s: %s: named %q", o.GetKind(), o.GetName(), path, got)
+				}
+			}
+			files[at] = text
+		}
+		if tried < 50 {
+			t.Errorf("%s: %d changes were tried", name, tried)
 		}
 	}
 }
