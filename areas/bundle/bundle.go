@@ -50,9 +50,12 @@ func Hidden(name string) bool { return strings.HasPrefix(name, ".") || strings.C
 // repository is the folder of git, in which names are those of branches.
 const repository = ".git"
 
+// isGits reports whether a name is that of what git keeps for itself.
+func isGits(name string) bool { return slices.Contains(strings.Split(name, "/"), repository) }
+
 // taken reports whether a file can hold policies, what they need, or their tests.
 func taken(name string) bool {
-	return LoadedByOPA(name) || !slices.Contains(strings.Split(name, "/"), repository) &&
+	return LoadedByOPA(name) || !isGits(name) &&
 		(slices.Contains(names, path.Base(name)) || slices.Contains(extensions, path.Ext(name)))
 }
 
@@ -221,7 +224,10 @@ func Links(from string, do func(name, to string, text []byte) error) error {
 	case !isFolder:
 		return f.Close()
 	}
-	return left.walk(f, fs.ModeSymlink, func(root *os.Root, name string) error {
+	return eachIn(f, fs.ModeSymlink, func(root *os.Root, name string) error {
+		if !taken(name) {
+			return nil
+		}
 		text, err := left.read(root, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -240,9 +246,37 @@ func Links(from string, do func(name, to string, text []byte) error) error {
 	})
 }
 
+// CheckLinks refuses a folder in which a link is called like what decides, leads to a folder, or leads nowhere: an
+// engine may follow it, and Each does not. decides judges a name in the folder.
+func CheckLinks(from string, decides func(name string) bool) error {
+	f, isFolder, err := open(from)
+	switch {
+	case err != nil:
+		return err
+	case !isFolder:
+		return f.Close()
+	}
+	return eachIn(f, fs.ModeSymlink, func(_ *os.Root, name string) error {
+		at, err := filepath.Abs(filepath.Join(from, name))
+		if err != nil {
+			return err
+		}
+		is, err := fs.Stat(files.Host(), strings.TrimPrefix(at, "/"))
+		isFile := err == nil && !is.IsDir()
+		if !decides(name) && (isFile || isGits(name)) {
+			return nil
+		}
+		return fmt.Errorf("%s is a link, and whether your decision point follows it is not known: put what it leads to in "+
+			"its place, or take it out of the folder", filepath.Join(from, name))
+	})
+}
+
 // each reads the files of a folder, and none outside it.
 func (b *budget) each(folder *os.File, do func(name string, text []byte) error) error {
-	return b.walk(folder, 0, func(root *os.Root, name string) error {
+	return eachIn(folder, 0, func(root *os.Root, name string) error {
+		if !taken(name) {
+			return nil
+		}
 		text, err := b.read(root, name)
 		if err != nil {
 			return err
@@ -251,8 +285,8 @@ func (b *budget) each(folder *os.File, do func(name string, text []byte) error) 
 	})
 }
 
-// walk calls do for what of one type in a folder is called like a file that can hold policies.
-func (b *budget) walk(folder *os.File, is fs.FileMode, do func(root *os.Root, name string) error) error {
+// eachIn calls do for what of one type is in a folder, or in one below it.
+func eachIn(folder *os.File, is fs.FileMode, do func(root *os.Root, name string) error) error {
 	root, err := files.Root(folder)
 	if err != nil {
 		return err
@@ -261,7 +295,7 @@ func (b *budget) walk(folder *os.File, is fs.FileMode, do func(root *os.Root, na
 		switch {
 		case err != nil:
 			return err
-		case e.Type() != is || !taken(name):
+		case e.Type() != is:
 			return nil
 		}
 		return do(root, name)

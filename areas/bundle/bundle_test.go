@@ -159,6 +159,43 @@ func TestBundleBehindALink(t *testing.T) {
 	}
 }
 
+// TestLinksThatMayDecide: a link is refused if it is called like what decides, leads to a folder, or leads nowhere.
+func TestLinksThatMayDecide(t *testing.T) {
+	outside := written(t, "a.txt", "more/b.rego")
+	for _, c := range []struct {
+		link, to string
+		refused  bool
+	}{
+		{"x.rego", outside + "/a.txt", true},
+		{"x.rego", "own.txt", true},
+		{"below/x.rego", "../own.txt", true},
+		{".x.rego", "own.txt", true},
+		{".git/x.rego", "../own.txt", true},
+		{"x", outside + "/more", true},
+		{"x", "below", true},
+		{"x", "y", true},
+		{"x", "none", true},
+		{"x.txt", outside + "/a.txt", false},
+		{"below/x.md", "../own.txt", false},
+		{".git/hooks/x", outside + "/more", false},
+	} {
+		dir := written(t, "own.txt", "below/a.rego", ".git/hooks/a")
+		if err := os.Symlink(c.to, filepath.Join(dir, c.link)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("below", filepath.Join(dir, ".git", "y")); err != nil {
+			t.Fatal(err)
+		}
+		err := bundle.CheckLinks(dir, bundle.LoadedByOPA)
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), dir+"/"+c.link+" is a link, and") {
+			t.Errorf("%s -> %s: %v", c.link, c.to, err)
+		}
+		if err := bundle.CheckLinks(filepath.Join(dir, "own.txt"), bundle.LoadedByOPA); err != nil {
+			t.Errorf("a file: %v", err)
+		}
+	}
+}
+
 // TestBundleIsBounded: as many files and as much text as the bounds say are read, and no more.
 func TestBundleIsBounded(t *testing.T) {
 	const many, much = 10_000, 256 << 20

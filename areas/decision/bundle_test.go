@@ -249,6 +249,32 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 	}
 }
 
+// TestLinksInFoldersAreRefused: an engine may follow a link that a copy of the folder does not have, so that what is
+// measured and compared would not be what decides.
+func TestLinksInFoldersAreRefused(t *testing.T) {
+	const refused = " is a link, and whether your decision point follows it is not known"
+	for _, c := range []struct {
+		kind       engine.Kind
+		link, want string
+	}{
+		{engine.OPA, "extra.rego", refused},
+		{engine.OPA, "data.json", refused},
+		{engine.OPA, "extra.cedar", ""},
+		{engine.Cedar, "extra.cedar", refused},
+		{engine.Cedar, "more.entities.json", refused},
+		{engine.Cedar, "extra.cedar.json", refused},
+		{engine.Cedar, "extra.rego", ""},
+	} {
+		dir := written(t, tree{"a.cedar": departments, "policy.rego": salaries, "notes.txt": "more"})
+		if err := os.Symlink("notes.txt", filepath.Join(dir, c.link)); err != nil {
+			t.Fatal(err)
+		}
+		if err := compiled(ownSpec(c.kind, dir)); !said(err, c.want) {
+			t.Errorf("%s, %s: %v, want %q", c.kind, c.link, err, c.want)
+		}
+	}
+}
+
 // TestXACMLIsChecked: what an engine would misread, or read elsewhere, is refused with its line.
 func TestXACMLIsChecked(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{

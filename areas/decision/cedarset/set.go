@@ -103,13 +103,18 @@ func Read(at string) (*Set, error) {
 // refuseHidden refuses a hidden file that would decide: Cedar itself reads no folders, and of those who do for it, some
 // read what is hidden, and others do not.
 func refuseHidden(name string, one file) error {
-	var of found
-	of.add(name, one)
-	if len(of.policies)+len(of.entities)+len(of.links)+len(of.schemas)+len(of.untaken) == 0 {
+	if !Decides(name) {
 		return nil
 	}
 	return fmt.Errorf("%s is hidden, and whether your decision point reads it is not known: rename it, or take it out of "+
 		"the folder", one.path)
+}
+
+// Decides reports whether a file of a folder is called like one of what decides.
+func Decides(name string) bool {
+	var of found
+	of.add(name, file{})
+	return len(of.policies)+len(of.entities)+len(of.links)+len(of.schemas)+len(of.untaken) > 0
 }
 
 // add sorts a file by its name in the folder.

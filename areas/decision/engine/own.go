@@ -30,8 +30,10 @@ func (k Kind) CheckOwn(at string) error {
 	case k == OpenFGA:
 		_, err := fga.Find(at)
 		return err
+	case isFolder && k == OPA:
+		return bundle.CheckLinks(at, bundle.LoadedByOPA)
 	case isFolder:
-		return nil
+		return bundle.CheckLinks(at, cedarset.Decides)
 	case k == OPA && !strings.HasSuffix(at, archiveEnd):
 		return fmt.Errorf("%s is neither a folder nor a bundle (.tar.gz) of OPA", at)
 	case k == OPA:
