@@ -210,6 +210,8 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 	good := written(t, tree{"a.cedar": departments})
 	rego := written(t, tree{"policy.rego": salaries})
 	much := archived(t, tree{"data.json": strings.Repeat(" ", 65<<20)})
+	twice := archived(t, tree{"a/policy.rego": salaries, "./b/../a/policy.rego": salaries})
+	once := archived(t, tree{"a/policy.rego": salaries, "policy.rego": "package a\n"})
 	bad := written(t, tree{"a.cedar": "permit (principal, action, resource)\n\twhen { principal.d = 1 };\n"})
 	for name, c := range map[string]struct {
 		change func(s *Spec)
@@ -233,7 +235,11 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 			}, "enforcer: its own answer is true or false",
 		},
 		"an archive of much": {func(s *Spec) { *s = *ownSpec(engine.OPA, much) }, "bundle.tar.gz holds more than 64 MiB"},
-		"no policies":        {func(s *Spec) { s.Embedded.Bundle = t.TempDir() }, "there is no .cedar file"},
+		"an archive with two files of a name": {
+			func(s *Spec) { *s = *ownSpec(engine.OPA, twice) }, "bundle.tar.gz holds a/policy.rego twice",
+		},
+		"an archive with two files": {func(s *Spec) { *s = *ownSpec(engine.OPA, once) }, ""},
+		"no policies":               {func(s *Spec) { s.Embedded.Bundle = t.TempDir() }, "there is no .cedar file"},
 		"no Cedar": {
 			func(s *Spec) { s.Embedded.Bundle = bad },
 			"a.cedar:2:23: at \"1\": exact got = want }\n    2 | \twhen { principal.d = 1 };\n        \t                     ^",

@@ -47,9 +47,10 @@ func (k Kind) CheckOwn(at string) error {
 // mostUnpacked bounds what an archive holds, which can be a thousand times as long as itself.
 const mostUnpacked = 64 << 20
 
-// checkArchive refuses an archive that holds too much. What else is wrong with it, OPA says.
+// checkArchive refuses an archive that holds too much, or two files of one name, of which OPA takes the last. What else
+// is wrong with it, OPA says.
 func checkArchive(at string) error {
-	return bundle.Each(at, func(_ string, text []byte) error {
+	err := bundle.Each(at, func(_ string, text []byte) error {
 		packed, err := gzip.NewReader(bytes.NewReader(text))
 		if err != nil {
 			return nil //nolint:nilerr // OPA says so, with more
@@ -59,6 +60,21 @@ func checkArchive(at string) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	names, twice := map[string]bool{}, ""
+	_ = EachOfOPA(at, func(name string, _ []byte) error {
+		if names[name] {
+			twice = name
+		}
+		names[name] = true
+		return nil
+	})
+	if twice != "" {
+		return fmt.Errorf("%s holds %s twice, and only one of the two would decide: take one out", at, twice)
+	}
+	return nil
 }
 
 // EachOfOPA calls do for each file of a bundle that OPA loads.
@@ -90,7 +106,7 @@ func EachOfOPA(at string, do func(name string, text []byte) error) error {
 			if err != nil {
 				return err
 			}
-			if name := strings.TrimPrefix(path.Clean(h.Name), "/"); bundle.LoadedByOPA(name) {
+			if name := path.Clean("/" + h.Name)[1:]; bundle.LoadedByOPA(name) {
 				if err := do(name, text); err != nil {
 					return err
 				}
