@@ -107,8 +107,8 @@ func partsOf(kind engine.Kind, at string) (out []part, err error) {
 	return out, err
 }
 
-// cedarParts are the policies, without their annotations, the entities, and the schema, which says of what types the
-// values of a request are. All lists of entities are sets.
+// cedarParts are the policies, without their annotations, and what is left aside, the entities, and the schema, which
+// says of what types the values of a request are. All lists of entities are sets.
 func cedarParts(at string) (out []part, err error) {
 	set, err := cedarset.Read(at)
 	if err != nil {
@@ -120,6 +120,13 @@ func cedarParts(at string) (out []part, err error) {
 			return nil, err
 		}
 		out = append(out, partOf(set.Name(id), canonical(text, false, "annotations")))
+	}
+	asides, err := set.Asides()
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range asides {
+		out = append(out, partOf(a.Name, "aside", quoted(a.Slots...), canonical(a.JSON, false, "annotations")))
 	}
 	for id, entity := range set.Entities {
 		text, err := json.Marshal(entity)

@@ -152,6 +152,12 @@ func TestDifferences(t *testing.T) {
 		return tree{"a.cedar": departments, "a.cedarschema": "entity user = {department: String};\nentity D;\n" +
 			"action read appliesTo { principal: [user], resource: [D], context: {" + context + "} };"}
 	}
+	const slotted = `@id("t") permit (principal == ?principal, action == Action::"read", resource);`
+	const inJSON = `{"effect": "permit", "principal": {"op": "All"}, "action": {"op": "All"}, "resource": {"op": "All"},
+		"conditions": []}`
+	aside := func(template, json string) tree {
+		return tree{"a.cedar": departments, "t.cedar": template, "x.cedar.json": json}
+	}
 	store := func(from, to string) tree {
 		return tree{"store.fga.yaml": strings.Replace(shelves, from, to, 1)}
 	}
@@ -202,6 +208,27 @@ func TestDifferences(t *testing.T) {
 		"cedar, a schema laid out otherwise": {
 			engine.Cedar, typed("at: Long, from?: {ip: Set<{a: ipaddr}>}"),
 			typed("// who\nfrom?: {@doc(\"one\") ip: Set<{@doc(\"it\") a: ipaddr}>},\n\n@doc(\"when\") at: Long"), "",
+		},
+		"cedar, a template without a link": {
+			engine.Cedar, aside(slotted, "{}"), aside(strings.Replace(slotted, `== Action::"read"`, "", 1), "{}"),
+			"template t",
+		},
+		"cedar, a slot less": {
+			engine.Cedar, aside(slotted, "{}"), aside(strings.Replace(slotted, "?principal", `Example::""`, 1), "{}"),
+			"t template t",
+		},
+		"cedar, a template laid out otherwise": {
+			engine.Cedar, aside(slotted, "{}"), aside("// who\n@doc(\"x\")\n"+strings.ReplaceAll(slotted, ",", ",\n"), "{}"), "",
+		},
+		"cedar, JSON": {engine.Cedar, aside(slotted, "{}"), aside(slotted, inJSON), "x.cedar.json"},
+		"cedar, JSON laid out otherwise": {
+			engine.Cedar, aside(slotted, inJSON), aside(slotted, strings.ReplaceAll(inJSON, ",", " ,\n")), "",
+		},
+		"cedar, JSON of another name": {
+			engine.Cedar,
+			tree{"a.cedar": departments},
+			tree{"a.cedar": departments, "p.json": `{"staticPolicies": {"a": ` + inJSON + "}}", "q.json": `{"effect": "permit"}`},
+			"p.json",
 		},
 		"a store, laid out otherwise": {engine.OpenFGA, store("", ""), store(
 			"      define owner: [user]\n      define reader: [user, group#member with until] or owner\n",

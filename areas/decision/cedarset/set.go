@@ -36,6 +36,8 @@ type Set struct {
 	Untaken []string
 	// Unlinked are templates of which no link makes a policy.
 	Unlinked []string
+	aside    []Aside // policies in Cedar's JSON
+	unlinked []*template
 	schema   *resolved.Schema          // nil: none
 	links    map[cedar.PolicyID]string // the names of policies that are made of templates
 	linked   int                       // bytes of the templates of these
@@ -52,7 +54,7 @@ type file struct {
 // found are the files of a set by what they hold.
 type found struct {
 	policies, entities, links, schemas, tests []file
-	untaken                                   []string
+	untaken                                   []Aside
 }
 
 // The endings of names. Entities and links may have words before them.
@@ -93,7 +95,7 @@ func Read(at string) (*Set, error) {
 	if len(all.policies) == 0 {
 		if len(all.untaken) > 0 {
 			return nil, fmt.Errorf("%s: %s: policies in Cedar's JSON are not taken: write them as %s files, with "+
-				"'cedar translate-policy --direction json-to-cedar'", at, all.untaken[0], policyEnd)
+				"'cedar translate-policy --direction json-to-cedar'", at, all.untaken[0].Name, policyEnd)
 		}
 		return nil, fmt.Errorf("there is no %s file in %s", policyEnd, at)
 	}
@@ -125,11 +127,13 @@ func (f *found) add(name string, one file) {
 	case strings.HasSuffix(base, schemaEnd), strings.HasSuffix(base, schemaJSONEnd):
 		f.schemas = append(f.schemas, one)
 	case strings.HasSuffix(base, policyJSONEnd):
-		f.untaken = append(f.untaken, name)
+		f.untaken = append(f.untaken, Aside{Name: name, JSON: one.text})
 	case strings.HasSuffix(base, entitiesEnd), strings.HasSuffix(base, entityEnd):
 		f.entities = append(f.entities, one)
 	case base == linksName, strings.HasSuffix(base, linksEnd), strings.HasSuffix(base, moreLinksEnd):
 		f.links = append(f.links, one)
+	case path.Ext(base) == ".json" && holdsPolicies(one.text):
+		f.untaken = append(f.untaken, Aside{Name: name, JSON: one.text})
 	case path.Ext(base) == ".json":
 		f.tests = append(f.tests, one)
 	}
@@ -137,7 +141,10 @@ func (f *found) add(name string, one file) {
 
 func (f *found) read() (*Set, error) {
 	s := &Set{
-		Policies: cedar.NewPolicySet(), Entities: cedar.EntityMap{}, links: map[cedar.PolicyID]string{}, Untaken: f.untaken,
+		Policies: cedar.NewPolicySet(), Entities: cedar.EntityMap{}, links: map[cedar.PolicyID]string{}, aside: f.untaken,
+	}
+	for _, a := range f.untaken {
+		s.Untaken = append(s.Untaken, a.Name)
 	}
 	if err := s.readSchema(f.schemas); err != nil {
 		return nil, err
@@ -153,7 +160,10 @@ func (f *found) read() (*Set, error) {
 			return nil, err
 		}
 	}
-	s.Unlinked = unlinked(templates)
+	s.unlinked = unlinked(templates)
+	for _, t := range s.unlinked {
+		s.Unlinked = append(s.Unlinked, t.title)
+	}
 	for _, one := range f.entities {
 		if err := s.readEntities(one); err != nil {
 			return nil, err

@@ -410,6 +410,20 @@ func TestPoliciesInJSON(t *testing.T) {
 	if d := cmp.Diff([]string{"more/b.cedar.json"}, read(t, shop("more/b.cedar.json", "{}")).Untaken); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
+	const fields = `"principal": {}, "action": {}, "resource": {}`
+	for text, want := range map[string]bool{
+		`{"effect": "permit", ` + fields + `}`:                                  true,
+		`[1, {"a": {}, "b": [{"\u0065ffect": "x", ` + fields + `, "z": 1}]}, 2`: true,
+		`{` + fields + `, "context": {"effect": "permit"}}`:                     false,
+		`{"a": "effect", ` + fields + `}`:                                       false,
+		strings.Repeat("[", 1<<20) + `{"effect": 1, ` + fields + `}`:            false,
+		`{`: false,
+		``:  false,
+	} {
+		if got := len(read(t, shop("p.json", text)).Untaken) == 1; got != want {
+			t.Errorf("%.80s: %v", text, got)
+		}
+	}
 	const want = ": b.cedar.json: policies in Cedar's JSON are not taken"
 	_, err := Read(written(t, tree{"b.cedar.json": "{}"}))
 	if err == nil || !strings.Contains(err.Error(), want) {

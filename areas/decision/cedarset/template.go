@@ -83,13 +83,13 @@ func (f file) split(into map[string]*template) ([]byte, error) {
 }
 
 // unlinked are the templates of which no link makes a policy.
-func unlinked(templates map[string]*template) (out []string) {
+func unlinked(templates map[string]*template) (out []*template) {
 	for name, t := range templates {
 		if t != nil && name == t.title && !t.linked {
-			out = append(out, name)
+			out = append(out, t)
 		}
 	}
-	slices.Sort(out)
+	slices.SortFunc(out, func(a, b *template) int { return cmp.Compare(a.title, b.title) })
 	return out
 }
 
@@ -184,12 +184,17 @@ func joined(text []byte) (out []byte) {
 
 // id is the annotation of a template, empty if it has none.
 func (t template) id() (string, error) {
-	example := cedar.NewEntityUID("Example", "")
-	policy, err := t.with(map[string]cedar.EntityUID{principalSlot: example, resourceSlot: example})
+	policy, err := t.example()
 	if err != nil {
 		return "", err
 	}
 	return string(policy.Annotations()[idAnnotation]), nil
+}
+
+// example is the policy with some entity in each slot.
+func (t template) example() (*cedar.Policy, error) {
+	some := cedar.NewEntityUID("Example", "")
+	return t.with(map[string]cedar.EntityUID{principalSlot: some, resourceSlot: some})
 }
 
 // with is the policy with entities in its slots.
