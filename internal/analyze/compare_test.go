@@ -746,7 +746,17 @@ func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
 		!strings.Contains(why, "under pr, 1 request is permitted that the baseline refuses: a") {
 		t.Errorf("%s (%s), exit %d", a.rep.Verdict, why, ExitCode(a.rep))
 	}
+	a.rep.Status, a.rep.Treatments[1].NotInForce = report.Errored, "d is refused"
+	a.rep.Verdict, why = verdict(a.rep, flaws{invalid: []string{"pr was not in force: d is refused"}})
+	if a.rep.Verdict != report.Invalid || ExitCode(a.rep) != ExitPermits ||
+		why != "under pr, 1 request is permitted that the baseline refuses: a; pr was not in force: d is refused" {
+		t.Errorf("what is refused as well: %s (%s), exit %d", a.rep.Verdict, why, ExitCode(a.rep))
+	}
 	a.rep.Treatments[1].Permits = nil
+	if code := ExitCode(a.rep); code != ExitNotInForce {
+		t.Errorf("nothing is permitted: exit %d", code)
+	}
+	a.rep.Status, a.rep.Treatments[1].NotInForce = report.Complete, ""
 	a.rep.Verdict, why = verdict(a.rep, flaws{open: []string{"and more"}})
 	if a.rep.Verdict != report.Inconclusive || ExitCode(a.rep) != ExitInconclusive ||
 		!strings.Contains(why, "b, lost, varies, both; namespaces differ; and more") {

@@ -24,20 +24,20 @@ const (
 
 // ExitCode is the code with which a command that made this report ends. A run that was cut short is told first, since
 // its other findings are of a part only; then what makes it invalid, since that is often why it ended in an error. A
-// control that is not in force is no fault of the host, and has a code of its own; so has a treatment that permits what
-// the baseline refuses, before any budget.
+// control that is not in force is no fault of the host, and has a code of its own. So has a treatment that permits what
+// the baseline refuses, before any budget: that was seen, whatever of the rest does not count.
 func ExitCode(r *report.Report) int {
 	switch {
 	case r.Status == report.Interrupted, r.Status == report.Killed:
 		return ExitInterrupted
+	case r.Status == report.Errored && r.Verdict != report.Invalid:
+		return ExitError
+	case slices.ContainsFunc(r.Treatments, permitsMore):
+		return ExitPermits
 	case r.Verdict == report.Invalid && slices.ContainsFunc(r.Treatments, isNotInForce):
 		return ExitNotInForce
 	case r.Verdict == report.Invalid:
 		return ExitInvalid
-	case r.Status == report.Errored:
-		return ExitError
-	case slices.ContainsFunc(r.Treatments, permitsMore):
-		return ExitPermits
 	}
 	switch r.Verdict {
 	case report.Fail:
@@ -53,11 +53,14 @@ func isNotInForce(t report.Treatment) bool { return t.NotInForce != "" }
 
 // verdict judges the whole run, with the reason in a sentence.
 func verdict(r *report.Report, f flaws) (report.Verdict, string) {
-	if len(f.invalid) > 0 {
+	permits := saidOf(r, (*report.Treatment).PermitsMore)
+	switch {
+	case len(f.invalid) > 0 && permits != "":
+		return report.Invalid, permits + "; " + strings.Join(f.invalid, "; ")
+	case len(f.invalid) > 0:
 		return report.Invalid, strings.Join(f.invalid, "; ")
-	}
-	if text := saidOf(r, (*report.Treatment).PermitsMore); text != "" {
-		return report.Fail, text
+	case permits != "":
+		return report.Fail, permits
 	}
 	open := f.open
 	if text := saidOf(r, (*report.Treatment).NotShown); text != "" {

@@ -167,6 +167,9 @@ func (a *app) run(ctx context.Context, src source, f startFlags, outs []output) 
 	return a.finish(s.w.Dir(), a.carryOut(ctx, &s), outs)
 }
 
+// seenFirst are the exit codes of what was seen before a run ended in an error, and is often why it did.
+var seenFirst = []int{ExitInvalid, ExitNotInForce, ExitPermits}
+
 // finish reports the record in dir of a run that ended with err.
 func (a *app) finish(dir string, err error, outs []output) error {
 	if err != nil {
@@ -184,7 +187,7 @@ func (a *app) finish(dir string, err error, outs []output) error {
 	a.tell("record  %s\n", dir)
 	a.tellPending(rec)
 	var x *exit
-	if err != nil && (reported == nil || errors.As(reported, &x) && x.code != ExitInvalid && x.code != ExitNotInForce) {
+	if err != nil && (reported == nil || errors.As(reported, &x) && !slices.Contains(seenFirst, x.code)) {
 		return &exit{code: ExitError, cause: err, quiet: true}
 	}
 	return reported
