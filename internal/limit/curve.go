@@ -110,6 +110,23 @@ func curveOf(all []Experiment) curve {
 	return c
 }
 
+// levelsOff reports whether the rate with the most calls in flight is clearly below what it would be if it had grown in
+// proportion to them, or calls wait for each other as long as that explains. Where few calls ended, two rates may be
+// the same and one twice the other as well.
+func (c *curve) levelsOff() bool {
+	var rate, squares, inFlight float64
+	for _, x := range c.all {
+		if m := x.measured(); x.InFlight <= c.least.InFlight {
+			rate, squares, inFlight = rate+m.rate, squares+m.err*m.err, inFlight+float64(x.InFlight)
+		}
+	}
+	first, last := c.least, c.full()
+	more, m := float64(last.InFlight)/inFlight, last.measured()
+	times := float64(last.InFlight) / float64(first.InFlight)
+	return more*rate-m.rate > noise*math.Hypot(more*math.Sqrt(squares), m.err) ||
+		times >= 4 && first.Spread != nil && last.Spread != nil && last.Service > first.Service*(1+times)/2
+}
+
 // single is the experiment with one call in flight; nil: there is none.
 func (c *curve) single() *Experiment {
 	if len(c.all) > 0 && c.all[0].InFlight == 1 {

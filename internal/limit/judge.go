@@ -11,6 +11,7 @@ import (
 // Evidence is all that Judge looks at.
 type Evidence struct {
 	Rate, Lo, Hi float64           // the capacity with its interval, 1/s; 0: not known
+	AtLeast      float64           // a rate that the target holds, 1/s; 0: none is known
 	Signature    signature.Verdict // how the target broke, from outside
 	// Idle is the median response time well below the capacity, in seconds; 0: not known.
 	Idle float64
@@ -25,6 +26,9 @@ type Evidence struct {
 	Overload    capacity.Use // what the processors did in the overload that Signature is about
 }
 
+// fewEnds is how many calls must have ended for how a rate grows.
+const fewEnds = 30
+
 // facts are the evidence with what follows from it at once.
 type facts struct {
 	Evidence
@@ -37,9 +41,21 @@ type facts struct {
 
 func factsOf(e *Evidence) *facts {
 	f := &facts{Evidence: *e, curve: curveOf(e.Experiments), searched: e.Rate > 0}
+	f.flat = f.flat && !f.fallsShort(f.most) && (f.levelsOff() || f.fills(f.least))
 	f.usage = usageOf(f.full(), &e.Local)
 	return f
 }
+
+// fallsShort reports whether a rate is so far below one that the target is known to hold that it was not full.
+func (f *facts) fallsShort(m measured) bool { return m.rate+noise*m.err < partly*f.holds() }
+
+// fills reports whether calls that take as long as in x, and are as many, do all that the search found.
+func (f *facts) fills(x *Experiment) bool {
+	return f.searched && f.Hi > 0 && f.Hi*x.Service < 1.2*float64(x.InFlight)
+}
+
+// holds is the highest rate that the target is known to hold; 0: none.
+func (f *facts) holds() float64 { return max(f.Lo, f.AtLeast) }
 
 // Judge names what sets the rate: by a lever that was moved, by what the target used up, by how the rate grows with the
 // calls in flight, or by how it refuses. The first that the evidence supports is named; without one it is not known.
@@ -98,6 +114,14 @@ func (f *facts) unexplained() (out []string) {
 			": processors, workers, a pool, a lock, bandwidth, or a limit that lets calls wait look alike from outside")
 	case f.sameRate() != "":
 		out = append(out, fmt.Sprintf("the rate is %s: what it is short of cannot be seen from outside", f.sameRate()))
+	case f.fallsShort(f.full().measured()):
+		x := f.full()
+		out = append(out, fmt.Sprintf("the experiments ended before it was full: with %d in flight at most it does %s, "+
+			"where a call takes %s, and it holds %s", x.InFlight, perSecond(x.Rate()), unit.Seconds(x.Service), perSecond(f.holds())))
+	case !f.flat && total(f.full().Counts) < fewEnds:
+		x := f.full()
+		out = append(out, fmt.Sprintf("too few calls ended in the experiments to tell: with %d in flight at most %d in %s",
+			x.InFlight, total(x.Counts), unit.Seconds(x.Seconds)))
 	default:
 		out = append(out, "how the rate grows with the calls in flight fits no single limit")
 	}

@@ -142,6 +142,69 @@ func TestSimulatedServices(t *testing.T) {
 	}
 }
 
+// TestSlowServices: where a call takes so long that few end in an experiment, two rates look the same by chance. The
+// target is not said to be full with calls in flight that get far less than it is known to hold, or may get less.
+func TestSlowServices(t *testing.T) {
+	for name, c := range map[string]service{
+		"40 places of 1.5 s": {40, fixed(1.5), 0, 0},
+		"20 places of 1 s":   {20, fixed(1), 0, 0},
+		"12 places of 1.2 s": {12, fixed(1.2), 0, 0},
+		"10 places of 0.8 s": {10, fixed(.8), 0, 0},
+		"10, each other":     {10, varied(.8), 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			idle := c.takes(rand.New(rand.NewPCG(0, 0)))
+			const runs = 300
+			wrong := 0
+			for seed := range uint64(runs) {
+				r := rand.New(rand.NewPCG(seed, 3))
+				rate := float64(c.places) / idle
+				var x []Experiment
+				for k := 1; k <= 4; k *= 2 { // there is no time for more
+					x = append(x, c.with(k, 3, r))
+				}
+				for _, e := range []Evidence{
+					{Rate: rate, Lo: 0.6 * rate, Hi: 1.4 * rate}, {AtLeast: 0.9 * rate}, {},
+				} {
+					e.Idle, e.Experiments, e.Signature = idle, x, queueing()
+					v := Judge(e)
+					said := strings.Join(v.Evidence, "\n")
+					if v.Known() || strings.Contains(said, "it is full with") || strings.Contains(said, "the rate is") {
+						wrong++
+						t.Logf("seed %d: %s %q", seed, v.Kind, v.Evidence)
+					}
+					if !strings.Contains(said, "before it was full") && !strings.Contains(said, "too few calls ended") {
+						wrong++
+						t.Logf("seed %d does not say why: %q", seed, v.Evidence)
+					}
+				}
+			}
+			if wrong > 3*runs/100 {
+				t.Errorf("%d of %d are wrong", wrong, 3*runs)
+			}
+		})
+	}
+}
+
+// TestOneSlowPlace: a single place for calls of a second is named where the search found as much as it does.
+func TestOneSlowPlace(t *testing.T) {
+	lock := service{1, fixed(1), 0, 0}
+	var x []Experiment
+	for k := 1; k <= 4; k *= 2 {
+		e := lock.with(k, 3, rand.New(rand.NewPCG(1, 3)))
+		e.Account = &Account{Seconds: 3, CPU: new(0.001), Processors: 2, HostBusy: new(0.2)}
+		x = append(x, e)
+	}
+	v := Judge(Evidence{Rate: 1, Lo: 0.95, Hi: 1.05, Idle: 1, Experiments: x, Signature: queueing()})
+	if v.Kind != Slots || v.Value != "1 in flight" {
+		t.Errorf("%+v", v)
+	}
+	v = Judge(Evidence{Rate: 1, Lo: 0.6, Hi: 1.4, Idle: 1, Experiments: x, Signature: queueing()})
+	if v.Known() || !strings.Contains(v.Evidence[0], "too few calls ended") {
+		t.Errorf("of a capacity that is less well known: %+v", v)
+	}
+}
+
 // isNear reports whether a setting is what it should be, its number within a fifth.
 func isNear(got, want string) bool {
 	number := regexp.MustCompile(`[0-9.]+`)

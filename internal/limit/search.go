@@ -6,8 +6,8 @@ import "tare/internal/capacity"
 // counted.
 func EvidenceOf(res *capacity.Result, trace *capacity.Trace, made []Experiment) Evidence {
 	e := Evidence{
-		Rate: res.Rate, Lo: res.Lo, Hi: res.Hi, Signature: res.Signature, Idle: res.BaseP50, Experiments: made,
-		Local: trace.Local, Callers: trace.Callers, Overload: trace.OverloadUse(),
+		Rate: res.Rate, Lo: res.Lo, Hi: res.Hi, AtLeast: res.AtLeast, Signature: res.Signature, Idle: res.BaseP50,
+		Experiments: made, Local: trace.Local, Callers: trace.Callers, Overload: trace.OverloadUse(),
 	}
 	for _, f := range res.Findings {
 		switch f.Kind { //nolint:exhaustive // the others say nothing about callers
