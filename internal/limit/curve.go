@@ -57,6 +57,17 @@ func (x *Experiment) TookAll() bool {
 	return x.Offered > 0 && x.measured().rate > 0.95*x.Offered && 20*x.Bad < total(x.Counts)
 }
 
+// hangs reports whether calls that were in flight were left without an answer: none ended in the last half of the time,
+// nor in far longer than one takes. What ended before says nothing of the rate.
+func (x *Experiment) hangs() bool {
+	n := len(x.Counts)
+	silent := 0
+	for silent < n && x.Counts[n-1-silent] == 0 {
+		silent++
+	}
+	return n > 0 && 2*silent >= n && float64(silent)*x.Seconds/float64(n) > 10*x.Service && 10*x.Bad <= total(x.Counts)
+}
+
 // total is the sum of counts.
 func total(counts []int) (n int) {
 	for _, c := range counts {

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"slices"
 
 	"tare/internal/capacity"
 	"tare/internal/signature"
@@ -40,7 +41,8 @@ type facts struct {
 }
 
 func factsOf(e *Evidence) *facts {
-	f := &facts{Evidence: *e, curve: curveOf(e.Experiments), searched: e.Rate > 0}
+	answered := slices.DeleteFunc(slices.Clone(e.Experiments), func(x Experiment) bool { return x.hangs() })
+	f := &facts{Evidence: *e, curve: curveOf(answered), searched: e.Rate > 0}
 	f.flat = f.flat && !f.fallsShort(f.most) && (f.levelsOff() || f.fills(f.least))
 	f.usage = usageOf(f.full(), &e.Local)
 	return f
@@ -117,7 +119,8 @@ func (f *facts) unexplained() (out []string) {
 	case f.fallsShort(f.full().measured()):
 		x := f.full()
 		out = append(out, fmt.Sprintf("the experiments ended before it was full: with %d in flight at most it does %s, "+
-			"where a call takes %s, and it holds %s", x.InFlight, perSecond(x.Rate()), unit.Seconds(x.Service), perSecond(f.holds())))
+			"where a call takes %s, and it holds %s", x.InFlight, perSecond(x.Rate()), unit.Seconds(x.Service),
+			perSecond(f.holds())))
 	case !f.flat && total(f.full().Counts) < fewEnds:
 		x := f.full()
 		out = append(out, fmt.Sprintf("too few calls ended in the experiments to tell: with %d in flight at most %d in %s",

@@ -412,6 +412,50 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
+// TestHangingCalls: a limit that leaves calls without an answer soon has none of the calls in flight end. What ended
+// before is no rate, from which nothing is predicted.
+func TestHangingCalls(t *testing.T) {
+	hung := func(k, sources int, counts ...int) Experiment {
+		return Experiment{InFlight: k, Offered: 400, Seconds: 1, Counts: counts, Service: .003, Sources: sources}
+	}
+	made := []Experiment{
+		hung(1, 0, 16, 1, 0, 0, 0, 0, 0, 0, 0, 0), hung(4, 0, 16, 6, 0, 0, 0, 0, 0, 0, 0, 0),
+		hung(4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+	}
+	hang := signature.Verdict{Class: signature.QuotaHang, Evidence: []string{"calls were left hanging"}}
+	v := Judge(Evidence{Signature: hang, Idle: .003, Experiments: made})
+	if v.Kind != RateLimit || v.Value != "" || v.Prediction != nil {
+		t.Errorf("no capacity was found: %+v, prediction %+v", v, v.Prediction)
+	}
+	if said := strings.Join(v.Evidence, "\n"); strings.Contains(said, "as those from one") ||
+		!strings.Contains(said, "does not tell whether each address has a limit of its own") {
+		t.Errorf("of source addresses it says %q", said)
+	}
+	v = Judge(Evidence{Rate: 100, Lo: 98, Hi: 102, Signature: hang, Idle: .003, Experiments: made})
+	if p := v.Prediction; v.Value != "about 100/s" || p == nil || p.Rate != 200 || p.Lo < 190 || p.Hi > 210 {
+		t.Errorf("a capacity was found: %+v, prediction %+v", v, p)
+	}
+}
+
+// TestHangs: an experiment in which calls end now and then, or are refused, is none in which they hang.
+func TestHangs(t *testing.T) {
+	for name, c := range map[string]struct {
+		x    Experiment
+		want bool
+	}{
+		"hung soon":      {Experiment{Seconds: 1, Counts: []int{16, 1, 0, 0, 0, 0, 0, 0, 0, 0}, Service: .003}, true},
+		"never answered": {Experiment{Seconds: 1, Counts: []int{0, 0, 0, 0}}, true},
+		"slow calls":     {Experiment{Seconds: 3, Counts: []int{0, 0, 0, 1, 0, 0, 0, 0, 0, 0}, Service: 1.5}, false},
+		"refused":        {Experiment{Seconds: 1, Counts: []int{9, 1, 0, 0, 0, 0}, Bad: 90, Service: .003}, false},
+		"a pause":        {Experiment{Seconds: 1, Counts: []int{5, 5, 5, 0, 0, 0, 0, 1}, Service: .003}, false},
+		"nothing":        {Experiment{}, false},
+	} {
+		if got := c.x.hangs(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestPredictions: twice a limit is computed from the capacity with its interval, and of processors that others use,
 // too, nothing is predicted.
 func TestPredictions(t *testing.T) {

@@ -134,7 +134,21 @@ func TestScope(t *testing.T) {
 			Evidence{Experiments: []Experiment{from(100, 300)}}, "", "as those from one", "a rate limit of about 100/s",
 		},
 		"in between": {
-			Evidence{Experiments: []Experiment{from(130, 300)}}, "", "was not tried", "a rate limit of about 100/s",
+			Evidence{Experiments: []Experiment{from(130, 300)}},
+			"", "got 130/s, where those from one get 100/s, which does not",
+			"a rate limit of about 100/s",
+		},
+		"all that was offered": {
+			Evidence{Experiments: []Experiment{from(110, 110)}},
+			"", "all of the 110/s that were offered, which does not tell",
+			"a rate limit of about 100/s",
+		},
+		"none any more": {
+			Evidence{Experiments: []Experiment{func() Experiment {
+				x := from(0, 300)
+				x.Service = 0
+				return x
+			}()}}, "", "got no answers any more, which does not tell", "a rate limit of about 100/s",
 		},
 	} {
 		c.e.Rate, c.e.Lo, c.e.Hi, c.e.Signature = 100, 98, 102, bucket

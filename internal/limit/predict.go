@@ -13,7 +13,7 @@ var doubled = map[Kind]struct{ change, how string }{
 // predict adds what follows from the limit for another setting, and what came of it where a lever was moved.
 func (v *Verdict) predict(f *facts) {
 	base := f.before()
-	if base.rate == 0 || v.Kind == Unknown {
+	if base.rate == 0 || v.Kind == Unknown || !f.searched && base.rate <= 1.96*base.err {
 		return
 	}
 	for i := range f.Experiments {

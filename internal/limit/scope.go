@@ -35,7 +35,7 @@ func (v *Verdict) ofCallers(f *facts) {
 }
 
 // bySource says what calls from several source addresses got, and whether each address has a limit of its own; "" where
-// that was not tried, or fits neither.
+// that was not tried.
 func (f *facts) bySource() (each bool, seen string) {
 	for i := range f.Experiments {
 		x := &f.Experiments[i]
@@ -43,15 +43,26 @@ func (f *facts) bySource() (each bool, seen string) {
 		if f.Rate > 0 {
 			one = measured{f.Rate, (f.Hi - f.Lo) / 4}
 		}
-		switch {
-		case x.Sources < 2 || x.Late != "" || one.rate == 0:
-		case m.rate-noise*m.err > severalTimes*(one.rate+noise*one.err):
-			return true, fmt.Sprintf("calls from %d source addresses got %s, where those from one get %s: each address has a "+
-				"limit of its own", x.Sources, perSecond(m.rate), perSecond(one.rate))
-		case m.isAbout(one) && !x.TookAll():
-			return false, fmt.Sprintf("calls from %d source addresses got %s, as those from one: the limit is not one on each "+
-				"address", x.Sources, perSecond(m.rate))
+		if x.Sources < 2 || x.Late != "" {
+			continue
 		}
+		seen = fmt.Sprintf("calls from %d source addresses got ", x.Sources)
+		switch {
+		case x.hangs():
+			seen += "no answers any more"
+		case one.rate == 0:
+			seen += perSecond(m.rate) + ", and what those from one get is not known"
+		case m.rate-noise*m.err > severalTimes*(one.rate+noise*one.err):
+			return true, seen + fmt.Sprintf("%s, where those from one get %s: each address has a limit of its own",
+				perSecond(m.rate), perSecond(one.rate))
+		case x.TookAll():
+			seen += fmt.Sprintf("all of the %s that were offered", perSecond(m.rate))
+		case m.isAbout(one):
+			return false, seen + perSecond(m.rate) + ", as those from one: the limit is not one on each address"
+		default:
+			seen += fmt.Sprintf("%s, where those from one get %s", perSecond(m.rate), perSecond(one.rate))
+		}
+		seen += ", which does not tell whether each address has a limit of its own"
 	}
-	return false, ""
+	return false, seen
 }
