@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tare/internal/signature"
+	"tare/internal/unit"
 )
 
 // excluded lists the alternatives to k that an observation contradicts.
@@ -18,6 +19,7 @@ func (f *facts) excluded(k Kind) (out []signature.Exclusion) {
 	if f.cpu >= 0 && f.processors >= 0 && f.processors < 0.7 && f.host >= 0 && !f.crowded() {
 		add(Processors, "the processors", f.used())
 	}
+	add(Bandwidth, "bandwidth", f.againstBandwidth())
 	if f.collecting >= 0 && f.collecting < 0.2 {
 		add(Collector, "garbage collection", "it stopped the target for "+percent(f.collecting)+" of the time")
 	}
@@ -35,6 +37,16 @@ func (f *facts) againstConnections() string {
 		return "the rate is " + s
 	}
 	return ""
+}
+
+// againstBandwidth is the observation that the time of an answer passes after its first byte, and the answer is small.
+func (f *facts) againstBandwidth() string {
+	x := f.full()
+	if x == nil || x.Service == 0 || x.Transfer < partly*x.Service || !x.isSmall() {
+		return ""
+	}
+	return fmt.Sprintf("%s of an answer's time passes after its first byte, and it has %s: it begins at once, and the "+
+		"rest waits for something else", percent(x.Transfer/x.Service), unit.Count(int(x.Bytes), "byte"))
 }
 
 // againstQuota is the observation that a quota does not act, or that moving it changed nothing.

@@ -18,6 +18,8 @@ type Experiment struct {
 	// its end, in seconds; 0: there were none.
 	Service  float64 `json:"service,omitempty"`
 	Transfer float64 `json:"transfer,omitempty"`
+	// Bytes is the mean size of an answer with its head; 0: not known.
+	Bytes float64 `json:"bytes,omitempty"`
 	// Spread is the interquartile range of the times that Service is the median of, in seconds. Even is the share of the
 	// times between the ends of good calls that are within a quarter of their mean: what lets calls pass at fixed
 	// intervals has most of them, workers that are independent few. nil: too few calls ended.

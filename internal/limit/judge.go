@@ -112,8 +112,12 @@ func (f *facts) unexplained() (out []string) {
 		out = append(out, fmt.Sprintf("one call in flight at a time takes %s, and a rare one %s: it waits for something "+
 			"else than other calls", unit.Seconds(f.single().Service), unit.Seconds(f.Idle)))
 	case f.atOnce() >= 0.8 && f.grows() && f.keepsBusy():
-		out = append(out, "it is full with "+inFlight(f.atOnce())+
-			": processors, workers, a pool, a lock, bandwidth, or a limit that lets calls wait look alike from outside")
+		bandwidth := ", bandwidth"
+		if f.againstBandwidth() != "" {
+			bandwidth = ""
+		}
+		out = append(out, fmt.Sprintf("it is full with %s: processors, workers, a pool, a lock%s, or a limit that lets "+
+			"calls wait look alike from outside", inFlight(f.atOnce()), bandwidth))
 	case f.sameRate() != "":
 		out = append(out, fmt.Sprintf("the rate is %s: what it is short of cannot be seen from outside", f.sameRate()))
 	case f.fallsShort(f.full().measured()):

@@ -456,6 +456,42 @@ func TestHangs(t *testing.T) {
 	}
 }
 
+// TestBandwidth: answers whose time passes after the first byte are short of bandwidth only if they have so many bytes
+// that a limit on them can be. A small one waits for something else after its head: for a place, if the target idles.
+func TestBandwidth(t *testing.T) {
+	for name, c := range map[string]struct {
+		bytes float64
+		want  Kind
+	}{
+		"long answers":      {200_000, Bandwidth},
+		"of a size unknown": {0, Bandwidth},
+		"one packet":        {140, Slots},
+		"a few bytes more":  {1600, Unknown}, // 80 kB/s
+		"over a slow line":  {6000, Bandwidth},
+	} {
+		line := service{1, fixed(.02), .0002, 0}
+		var x []Experiment
+		for k := 1; k <= 4; k *= 2 {
+			e := line.with(k, 2, rand.New(rand.NewPCG(1, 5)))
+			e.Transfer, e.Bytes = 0.99*e.Service, c.bytes
+			e.Account = &Account{Seconds: 2, CPU: new(0.01), Processors: 2, HostBusy: new(0.2)}
+			x = append(x, e)
+		}
+		v := Judge(Evidence{Rate: 50, Lo: 49, Hi: 51, Idle: .02, Signature: queueing(), Experiments: x})
+		excluded := slices.ContainsFunc(v.Excluded, func(e signature.Exclusion) bool { return e.What == "bandwidth" })
+		if v.Kind != c.want || excluded != (c.want == Slots) {
+			t.Errorf("%s: %s %q, excluded %q", name, v.Kind, v.Evidence, v.Excluded)
+		}
+		for i := range x {
+			x[i].Account = nil
+		}
+		v = Judge(Evidence{Rate: 50, Lo: 49, Hi: 51, Idle: .02, Signature: queueing(), Experiments: x})
+		if c.want == Slots && (v.Known() || !strings.Contains(v.Evidence[0], "a lock, or a limit that lets calls wait")) {
+			t.Errorf("%s, from outside: %s %q", name, v.Kind, v.Evidence)
+		}
+	}
+}
+
 // TestPredictions: twice a limit is computed from the capacity with its interval, and of processors that others use,
 // too, nothing is predicted.
 func TestPredictions(t *testing.T) {

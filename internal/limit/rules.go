@@ -13,6 +13,9 @@ const (
 	full = 0.85
 	// partly is the share from which on the host's other work explains the rest.
 	partly = 0.5
+	// packet is how many bytes one packet carries. With leastBandwidth bytes per second or more, they are taken for what
+	// sets the rate.
+	packet, leastBandwidth = 1460, 100_000
 )
 
 // moved names the limit that was moved, if the rate moved with it.
@@ -243,7 +246,8 @@ func refusedInFlight(f *facts) *Verdict {
 // bandwidth names a limit on bytes: with more calls in flight, each answer takes longer from its first byte on.
 func bandwidth(f *facts) *Verdict {
 	x := f.full()
-	if x == nil || !f.flat || x.Service == 0 || x.Transfer < partly*x.Service || f.least.Transfer == 0 ||
+	if x == nil || !f.flat || x.Service == 0 || x.Transfer < partly*x.Service || f.least.Transfer == 0 || x.isSmall() ||
+		x.Bytes > 0 && x.Bytes*x.Rate() < leastBandwidth ||
 		f.crowded() && !f.idles() || f.cpu >= full {
 		return nil
 	}
@@ -254,6 +258,10 @@ func bandwidth(f *facts) *Verdict {
 	return likely(Bandwidth, "", fmt.Sprintf("%s of an answer's time passes after its first byte, and %s times as much "+
 		"with %d in flight as with %d", percent(x.Transfer/x.Service), unit.Decimal(grown, 2), x.InFlight, f.least.InFlight))
 }
+
+// isSmall reports whether answers are so small that each takes one packet, so that none has a time from its first byte
+// to its last but that of the target.
+func (x *Experiment) isSmall() bool { return x.Bytes > 0 && x.Bytes <= packet }
 
 // paced names a limit that lets calls wait: a single caller waits far longer than a call takes, and nothing is busy.
 func paced(f *facts) *Verdict {
@@ -320,7 +328,8 @@ func slots(f *facts) *Verdict {
 		return nil
 	}
 	x := f.full()
-	if _, hang := f.servedAtOnce(); hang || x.Transfer >= partly*x.Service || n > 1.15 && !f.independent() ||
+	mayTransfer := x.Transfer >= partly*x.Service && !x.isSmall()
+	if _, hang := f.servedAtOnce(); hang || mayTransfer || n > 1.15 && !f.independent() ||
 		20*x.Bad > total(x.Counts) && x.Service < 1.5*one.Service || f.waitsForProcessors() {
 		return nil
 	}

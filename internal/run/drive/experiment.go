@@ -265,6 +265,9 @@ func (x *experiments) offer(
 	}
 	x.next += uint64(seg.Offered)
 	calls := s.Calls(seg.Start)
+	if p := s.Progress(); p.Ended() > 0 {
+		e.Bytes = float64(p.BytesIn) / float64(p.Ended())
+	}
 	s.Reset()
 	from := seg.Start + warm
 	if e.Seconds = (seg.End - from).Seconds(); e.Seconds <= 0 {

@@ -122,7 +122,19 @@ func (s *slotStream) Wait(_ context.Context, d, _ time.Duration, _ func() bool) 
 
 func (s *slotStream) Calls(time.Duration) []load.Call { return s.calls }
 func (s *slotStream) Reset()                          {}
-func (s *slotStream) Close() error                    { return nil }
+
+// Progress counts the calls that ended, each with an answer of 300 bytes.
+func (s *slotStream) Progress() (p load.Progress) {
+	for i := range s.calls {
+		if s.calls[i].Done != 0 {
+			p.Done[load.OK]++
+			p.BytesIn += 300
+		}
+	}
+	return p
+}
+
+func (s *slotStream) Close() error { return nil }
 
 // tried makes experiments on a target whose search gave a result, and returns them as they were recorded.
 func (v *slotTarget) tried(
@@ -193,6 +205,9 @@ func TestExperimentsInFlight(t *testing.T) {
 		service := max(1, float64(made[i].InFlight)/4) * 0.02
 		if got := made[i].Service; got < 0.9*service || got > 1.1*service || made[i].Transfer != 0.001 {
 			t.Errorf("at most %d in flight: service %v s, transfer %v s", made[i].InFlight, got, made[i].Transfer)
+		}
+		if made[i].Bytes != 300 {
+			t.Errorf("at most %d in flight: answers of %v bytes, want 300", made[i].InFlight, made[i].Bytes)
 		}
 		if e := made[i].Even; e == nil || *e < 0 || *e > 1 || made[i].Spread == nil || *made[i].Spread > service {
 			t.Errorf("at most %d in flight: even %v, spread %v", made[i].InFlight, e, made[i].Spread)
