@@ -68,6 +68,23 @@ func TestRecordsLoseNothing(t *testing.T) {
 	}
 }
 
+// TestLimitNamesItsOperations: a limit that refuses calls of one operation only is one on that, by its name.
+func TestLimitNamesItsOperations(t *testing.T) {
+	t.Parallel()
+	tr := limitedTrace(1)
+	for i := range load.CallsOf(tr.Calls) {
+		if c := &load.CallsOf(tr.Calls)[i]; c.Outcome != load.Refused && i%2 > 0 {
+			c.Operation = 1
+		}
+	}
+	res := capacity.Assess(tr)
+	begin := record.TrialBegin{Operations: []string{"read", "write"}}
+	v, _ := namesOf(&record.Trial{TrialBegin: begin}, &res, &tr)
+	if !slices.Equal(v.Operations, []string{"read"}) || !strings.Contains(v.Name(), "on read") {
+		t.Errorf("%s, of %q", v.Name(), v.Operations)
+	}
+}
+
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	tr := limitedTrace(1)

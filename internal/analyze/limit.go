@@ -12,7 +12,7 @@ import (
 
 // namesOf names what sets the rate of a target that broke, and how it fails above it.
 func namesOf(t *record.Trial, res *capacity.Result, trace *capacity.Trace) (*limit.Verdict, *signature.Failure) {
-	e := limit.EvidenceOf(res, trace, experimentsOf(t))
+	e := limit.EvidenceOf(res, trace, t.Operations, experimentsOf(t))
 	e.Accepted = accepted(res, trace)
 	v, f := limit.Judge(e), e.Failure()
 	return &v, &f

@@ -21,6 +21,9 @@ type Evidence struct {
 	// Scope says whose limit it is, where that was tried with the Callers that take turns; ScopeSeen is what showed it.
 	Scope, ScopeSeen string
 
+	// Answered says what became of the calls of each operation; nil: all calls are of one.
+	Answered []Answered
+
 	Callers     int // 0 and 1: all calls are those of one caller
 	Experiments []Experiment
 	Local       signature.Local
@@ -80,6 +83,7 @@ func Judge(e Evidence) Verdict {
 		v.Evidence = append(f.unexplained(), f.further()...)
 	}
 	v.ofCallers(f)
+	v.ofOperations(f)
 	v.Excluded = f.excluded(v.Kind)
 	v.predict(f)
 	return v

@@ -33,7 +33,10 @@ type Verdict struct {
 	// Value is the setting where it is known, in a few words: "100m", "about 4 in flight", "150/s".
 	Value string `json:"value,omitempty"`
 	// Scope says whose limit it is: "each caller", "all callers"; "" where that was not tried.
-	Scope    string                `json:"scope,omitempty"`
+	Scope string `json:"scope,omitempty"`
+	// Operations are the only ones whose calls the limit refuses; empty: those of all, or that is not known.
+	Operations []string `json:"operations,omitempty"`
+
 	Evidence []string              `json:"evidence,omitempty"` // sentences, the strongest first
 	Excluded []signature.Exclusion `json:"excluded,omitempty"`
 	// Prediction follows from the limit; nil: it predicts nothing that can be tried.

@@ -32,6 +32,13 @@ func (v *Verdict) predict(f *facts) {
 	if !ok || v.Kind == Processors && f.processors < full {
 		return // others would use some of twice the processors
 	}
+	switch {
+	case len(v.Operations) == 0:
+	case !f.searched: // of the calls in flight at most, those of other operations are more than in the mix
+		return
+	default:
+		base = measured{f.Rate, (f.Hi - f.Lo) / 4}
+	}
 	p := prediction(d.change, base, 2)
 	if f.Rate > 0 { // what a limiter has saved up raises the rate of short experiments
 		p.Rate, p.Lo, p.Hi = 2*f.Rate, min(p.Lo, 2*f.Lo), max(p.Hi, 2*f.Hi)

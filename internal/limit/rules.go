@@ -209,12 +209,17 @@ func (f *facts) refusesIdle() string {
 		percent(1-busy))
 }
 
-// setting is what a limit on the rate is set to. Of a limit for each caller the search does not tell it.
+// setting is what a limit on the rate is set to, of the calls that it counts. Of a limit for each caller the search
+// does not tell it.
 func (f *facts) setting() string {
 	if !f.searched || f.Scope == EachCaller {
 		return ""
 	}
-	return "about " + unit.Decimal(f.Rate, 3) + "/s"
+	rate := f.Rate
+	if _, share, seen := f.refusedOnly(); seen != "" {
+		rate *= share
+	}
+	return "about " + unit.Decimal(rate, 3) + "/s"
 }
 
 // refusedInFlight names a limit on calls in flight that refuses: if fewer in flight get less in proportion, the limit

@@ -70,22 +70,35 @@ func (k Kind) Advice() string { return words[k].advice }
 // Known reports whether the verdict names a limit.
 func (v *Verdict) Known() bool { return words[v.Kind].name != "" && v.Certainty.Supports() }
 
-// Name names the limit with its setting: "the CPU quota of 100m"; "" where it is not known. The rate of all callers is
-// no setting of a limit that counts each of them.
+// Name names the limit with its setting, and the operations that it refuses where it is one on some of them: "the CPU
+// quota of 100m"; "" where it is not known. The rate of all callers is no setting of a limit that counts each of them.
 func (v *Verdict) Name() string {
 	w := words[v.Kind]
 	switch {
 	case !v.Known():
 		return ""
 	case v.counts() && v.Scope == EachCaller:
-		return w.name + " on each caller"
+		w.name += " on each caller"
+		if on := v.on(); on != "" {
+			w.name += "," + on
+		}
+		return w.name
 	case v.Value != "" && w.set != w.name:
 		w.name = fmt.Sprintf(w.set, v.Value)
 	}
+	w.name += v.on()
 	if v.counts() && v.Scope == AllCallers {
 		w.name += " for all callers together"
 	}
 	return w.name
+}
+
+// on says which operations the limit refuses; "" where it is one on all of them.
+func (v *Verdict) on() string {
+	if len(v.Operations) == 0 {
+		return ""
+	}
+	return " on " + several(v.Operations)
 }
 
 // Statement names the limit with its certainty: "the CPU quota of 100m (shown)", "not known from outside".

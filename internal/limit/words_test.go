@@ -34,6 +34,21 @@ func TestStatements(t *testing.T) {
 			"a rate limit on each caller likely sets the rate",
 		},
 		{
+			Verdict{Kind: RateLimit, Certainty: signature.Shown, Value: "about 50/s", Operations: []string{"a", "b"}},
+			"a rate limit of about 50/s on a and b", "a rate limit of about 50/s on a and b (shown)",
+			"a rate limit of about 50/s on a and b sets the rate",
+		},
+		{
+			Verdict{Kind: RateLimit, Certainty: signature.Shown, Scope: EachCaller, Operations: []string{"a", "b", "c", "d"}},
+			"a rate limit on each caller, on 4 operations", "a rate limit on each caller, on 4 operations (shown)",
+			"a rate limit on each caller, on 4 operations sets the rate",
+		},
+		{
+			Verdict{Kind: RateLimit, Certainty: signature.Shown, Value: "9/s", Scope: AllCallers, Operations: []string{"a"}},
+			"a rate limit of 9/s on a for all callers together", "a rate limit of 9/s on a for all callers together (shown)",
+			"a rate limit of 9/s on a for all callers together sets the rate",
+		},
+		{
 			Verdict{Kind: OneThread, Certainty: signature.Likely, Value: "x"},
 			"one thread", "one thread (likely)",
 			"one thread likely sets the rate",

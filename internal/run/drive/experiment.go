@@ -51,14 +51,16 @@ type Experimenting struct{ limit.Experiment }
 // experiments tell apart what may set the rate that a search has found.
 type experiments struct {
 	*run.Arm
-	trace    *capacity.Trace
-	found    capacity.Result
-	arrivals func(rate float64, d time.Duration) load.Process
-	next     uint64 // number of the next call
-	streams  uint64 // opened so far
-	done     []limit.Experiment
-	end      time.Time // of the time that there is for experiments with the target as it was
-	moved    error     // why a lever is not set back
+	trace *capacity.Trace
+	found capacity.Result
+	// operations are the names of all that the search called.
+	operations []string
+	arrivals   func(rate float64, d time.Duration) load.Process
+	next       uint64 // number of the next call
+	streams    uint64 // opened so far
+	done       []limit.Experiment
+	end        time.Time // of the time that there is for experiments with the target as it was
+	moved      error     // why a lever is not set back
 }
 
 // experiment follows a search with experiments, if it found a rate at which the target breaks. What keeps the
@@ -72,8 +74,12 @@ func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 	defer func() { a.Load.Config = given }()
 	a.Load.Config = s.config
 	keys := uint64(max(1, s.trace.Callers))
+	operations := make([]string, len(a.Ops))
+	for i := range a.Ops {
+		operations[i] = a.Ops[i].Name
+	}
 	x := &experiments{
-		Arm: a, trace: &s.trace, found: r, arrivals: arrivals(&a.Load, a.Trial.Seed),
+		Arm: a, trace: &s.trace, found: r, operations: operations, arrivals: arrivals(&a.Load, a.Trial.Seed),
 		next: (s.progress.Due + 1) * keys, // a caller that is alone has every keys-th number
 	}
 	return x.all(ctx)

@@ -40,7 +40,9 @@ func (x *experiments) openOnes(ctx context.Context) error {
 }
 
 // evidence is what is known of the limit so far.
-func (x *experiments) evidence() limit.Evidence { return limit.EvidenceOf(&x.found, x.trace, x.done) }
+func (x *experiments) evidence() limit.Evidence {
+	return limit.EvidenceOf(&x.found, x.trace, x.operations, x.done)
+}
 
 // settled reports whether what sets the rate was shown, so that more calls in flight would not say more.
 func (x *experiments) settled() bool {
