@@ -243,6 +243,12 @@ func TestDescribedRecovery(t *testing.T) {
 		"s"; r.RecoveryNote != want {
 		t.Errorf("note %q, want %q", r.RecoveryNote, want)
 	}
+	// Probes of a second each: it had come back before the idle connections were closed.
+	v.DroppedIdle, v.Probes = new(33500*time.Millisecond), v.Probes[1:]
+	if r := Assess(Trace{Recovery: v}); r.IdleDropped || r.RecoveryNote != "recovers after 31.0 s" {
+		t.Errorf("idle connections closed meanwhile: %+v", r)
+	}
+	v.DroppedIdle = &dropped
 	v.Recovered = false
 	for good, want := range map[int]bool{0: false, 9: false, 10: false, 11: true, 20: true} {
 		tr := Trace{Recovery: v, Stop: StopFailing, Steps: []Step{{

@@ -50,8 +50,6 @@ const (
 	fewest = 1000
 	// wavers is how much the median response may change within a step for no reason, as a share of it.
 	wavers = 0.5
-
-	notAnswered = "single calls were not answered any more after the load had stopped"
 )
 
 // claim fills in all statements on the capacity.
@@ -248,7 +246,7 @@ func (r *Result) findings(t Trace, b base) {
 		r.Findings = append(r.Findings, *f)
 	}
 	if r.Wedged {
-		r.Findings = append(r.Findings, Finding{StaysDown, notAnswered})
+		r.Findings = append(r.Findings, Finding{StaysDown, t.Recovery.unanswered()})
 	}
 }
 
@@ -360,7 +358,7 @@ func (r *Result) atLeast(t Trace) {
 			number(behind)))
 	}
 	if r.Wedged {
-		r.because(notAnswered)
+		r.because(t.Recovery.unanswered())
 		return
 	}
 	if best == 0 && t.Stop == StopClient {

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -54,6 +55,7 @@ func Play(ctx context.Context, s Stream, o Options, on func(Event), points []Pla
 const staging = 5 * time.Minute
 
 func (r *session) climbLadder(points []Planned) error {
+	usual := time.Duration(0)
 	for i, p := range points {
 		if err := r.around(p, p.Before); err != nil {
 			return err
@@ -65,6 +67,7 @@ func (r *session) climbLadder(points []Planned) error {
 		r.t.Local.ListenQueue = nil
 		r.observe()
 		step.ListenQueue = r.t.Local.ListenQueue
+		from := step.Segment.Start
 		nothing := func() bool { return r.s.Progress().Open() == 0 }
 		if err := r.pause(r.o.Timeout+time.Second, nothing, "until every call has ended"); err != nil {
 			return err
@@ -72,8 +75,12 @@ func (r *session) climbLadder(points []Planned) error {
 		if err := r.around(p, p.After); err != nil {
 			return err
 		}
+		if took := responses(r.due(from, math.MaxInt64), 0); len(took) > 0 {
+			q := time.Duration(stat.Quantile(took, 0.5))
+			usual = min(cmp.Or(usual, q), q)
+		}
 		r.s.Reset()
-		back, err := r.comeback()
+		back, err := r.comeback(usual)
 		if err != nil {
 			return err
 		}
@@ -105,12 +112,14 @@ func (r *session) around(p Planned, work func(context.Context) error) error {
 	return nil
 }
 
-// comeback waits until three fresh calls in a row are answered, for at most two timeouts.
-func (r *session) comeback() (bool, error) {
+// comeback waits until three fresh calls in a row are answered, for at most two timeouts. Each is given three times as
+// long as calls usually took, and at least two seconds; where that is not known, the timeout.
+func (r *session) comeback(usual time.Duration) (bool, error) {
+	own := min(max(2*time.Second, 3*cmp.Or(usual, r.o.Timeout)), r.o.Timeout)
 	row := 0
 	_, err := r.run(Step{Role: RoleRecovery}, func(step *Step) error {
 		for i := uint64(0); row < 3 && r.s.Now()-step.Segment.Start < 2*r.o.Timeout; i++ {
-			c := r.s.Fresh(r.ctx, 0, i, min(2*time.Second, r.o.Timeout))
+			c := r.s.Fresh(r.ctx, 0, i, own)
 			if err := r.ctx.Err(); err != nil {
 				return err
 			}

@@ -2,9 +2,11 @@ package capacity
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // This file waits until what was offered is over, and until the target is as it was before.
@@ -37,6 +39,7 @@ func (r *session) settle(why string) error {
 	if err := r.drain(why); err != nil {
 		return err
 	}
+	r.read() // an overload has left its own calls only
 	if err := r.waitForConnections(); err != nil {
 		return err
 	}
@@ -93,18 +96,37 @@ func (r *session) single() (bool, error) {
 	return idle, nil
 }
 
+// slowest is what 99 % of the calls took at most: of those well below the capacity or, where no rate held, of all that
+// ended well. Where none did, it is the timeout.
+func (r *session) slowest() time.Duration {
+	r.read()
+	if p99 := baseOf(r.t).p99; p99 > 0 {
+		return p99
+	}
+	if all := responses(r.t.due(0, math.MaxInt64), 0); len(all) > 0 {
+		return time.Duration(stat.Quantile(all, 0.99))
+	}
+	return r.o.Timeout
+}
+
 // recovery asks with fresh calls whether the target comes back. Calls in flight and idle connections are left as they
 // are, as real clients would leave them, for the length of a timeout; then the idle connections are closed.
 func (r *session) recovery() error {
-	b := baseOf(r.t)
-	own := min(max(time.Second, 3*b.p99), r.o.Timeout)
-	v := &Recovery{Limit: min(max(10*b.p99, time.Second/2), own), Deadline: max(2*r.o.Timeout, patient)}
+	slowest := r.slowest()
+	own := min(max(time.Second, 3*slowest), r.o.Timeout)
+	v := &Recovery{Limit: min(max(10*slowest, time.Second/2), own), Deadline: max(2*r.o.Timeout, patient)}
 	r.t.Recovery = v
 	_, err := r.run(Step{Role: RoleRecovery}, func(step *Step) error {
 		v.Start = step.Segment.Start
 		return r.probe(v, own, *step)
 	})
 	return err
+}
+
+// unanswered says of a target that it did not come back.
+func (v *Recovery) unanswered() string {
+	return fmt.Sprintf("single calls were not answered well within %s any more after the load had stopped",
+		unit.Seconds(v.Limit.Seconds()))
 }
 
 // probe makes two fresh calls a second until five in a row are answered, or the deadline passes.

@@ -10,6 +10,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/signature"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // Result is the answer of a search. A float that is 0 is unknown.
@@ -340,20 +341,22 @@ func (r *Result) recover(t Trace) {
 	if v == nil || !v.Complete || !v.Recovered && !t.served() {
 		return
 	}
-	r.Wedged, r.IdleDropped = !v.Recovered, v.DroppedIdle != nil
+	first, dropped := v.Start, v.DroppedIdle // of the probes that were then all answered as before the load
+	for _, p := range slices.Backward(v.Probes) {
+		if !p.Good {
+			break
+		}
+		first = p.At
+	}
+	r.Wedged, r.IdleDropped = !v.Recovered, dropped != nil && (!v.Recovered || *dropped <= first)
 	after := ""
-	if v.DroppedIdle != nil {
-		after = fmt.Sprintf(", after the client had closed its idle connections at %.1f s",
-			(*v.DroppedIdle - v.Start).Seconds())
+	if r.IdleDropped {
+		after = fmt.Sprintf(", after the client had closed its idle connections at %.1f s", (*dropped - v.Start).Seconds())
 	}
 	if !v.Recovered || len(v.Probes) == 0 {
-		r.RecoveryNote = fmt.Sprintf("wedged: fresh calls were still not answered %.0f s after the load had stopped%s",
-			v.Deadline.Seconds(), after)
+		r.RecoveryNote = fmt.Sprintf("wedged: fresh calls were still not answered well within %s, %.0f s after the load had "+
+			"stopped%s", unit.Seconds(v.Limit.Seconds()), v.Deadline.Seconds(), after)
 		return
-	}
-	first := v.Probes[len(v.Probes)-1].At
-	for i := len(v.Probes) - 1; i >= 0 && v.Probes[i].Good; i-- {
-		first = v.Probes[i].At
 	}
 	s := max(0, (first - v.Start).Seconds())
 	r.RecoverySeconds, r.RecoveryNote = &s, fmt.Sprintf("recovers after %.1f s%s", s, after)

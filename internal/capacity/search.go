@@ -109,7 +109,7 @@ func (r *session) end(err error) error {
 		r.stop(StopTime, fmt.Sprintf("the search was given %.0f s", r.o.MaxSeconds))
 		return nil
 	case errors.Is(err, errDown):
-		r.stop(StopDown, "the target did not answer single calls again after the load")
+		r.stop(StopDown, r.t.Recovery.unanswered())
 		return nil
 	case r.ctx.Err() != nil:
 		r.stop(StopCanceled, "interrupted")
