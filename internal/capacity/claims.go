@@ -250,18 +250,41 @@ func (r *Result) findings(t Trace, b base) {
 	}
 }
 
-// slowFirst is how long the first calls took, where that is much longer than calls that came at higher rates took; else
-// 0.
+// slowFirst is how long the first calls took, where that is much longer than calls that came at higher rates took, and
+// no chance; else 0.
 func (t Trace) slowFirst(b base) time.Duration {
 	if len(t.Steps) == 0 || b.p50 == 0 {
 		return 0
 	}
 	first := t.Steps[0]
-	median, ok := t.median(first.Segment.Start, first.Segment.Start+first.Length()/2)
-	if base := b.p50.Seconds(); ok && !math.IsInf(median, 1) && median > 2*base && median > base+0.01 {
-		return time.Duration(median * 1e9)
+	from, to := first.Segment.Start, first.Segment.Start+first.Length()/2
+	median, ok := t.median(from, to)
+	if base := b.p50.Seconds(); !ok || math.IsInf(median, 1) || median <= 2*base || median <= base+0.01 ||
+		!slowerAtFirst(responses(t.due(from, to), 0), b.later) {
+		return 0
 	}
-	return 0
+	return time.Duration(median * 1e9)
+}
+
+// slowerAtFirst reports whether calls took longer at first than later: by the ranks of all of them, and so that later
+// ones, of which as many are taken at a time, were hardly ever as slow again once they were fast. Some calls take long
+// at any time, and a busy host makes some slow that follow one another.
+func slowerAtFirst(first, later []float64) bool {
+	const sure = 0.99
+	test, err := stat.HodgesLehmannShift(later, first, sure)
+	if err != nil || test.P > 1-sure {
+		return false
+	}
+	slow, fast, again := faster*stat.Quantile(first, 0.5), 0, 0
+	for some := range slices.Chunk(later, len(first)) {
+		switch is := stat.Quantile(some, 0.5) >= slow; {
+		case !is:
+			fast++
+		case fast > 0 && len(some) == len(first):
+			again++
+		}
+	}
+	return 10*again <= fast
 }
 
 // singly is the median response of the last five single calls after the load, of a target that came back; else 0.

@@ -167,7 +167,8 @@ func audit(calls iter.Seq[*load.Call], s Step, now time.Duration) Audit {
 type base struct {
 	p50, p99, mean time.Duration
 	usual          tally
-	floor          float64 // share of calls that fail at any rate, of the usual ones
+	floor          float64   // share of calls that fail at any rate, of the usual ones
+	later          []float64 // typical responses after the first step, in ns, in the order in which they were due
 }
 
 // varied reports whether some calls take much longer than others well below the capacity.
@@ -206,6 +207,9 @@ func baseOf(t Trace) base {
 	for i, m := range medians {
 		if m <= 1.5*slices.Min(medians) {
 			typical = append(typical, of[i]...)
+			if steps[i].Segment.Start > t.Steps[0].Segment.Start {
+				b.later = append(b.later, of[i]...)
+			}
 		}
 	}
 	if slices.Sort(typical); len(typical) > 0 {
