@@ -53,7 +53,7 @@ func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 		g.Unearned = "the control was not overloaded: the generator kept up with none of the rates; --rates 100/s, or " +
 			"load.rates, gives others"
 	default:
-		g.Unearned = notOverloaded(rate, &calls, end)
+		g.Unearned = notOverloaded(rate, &calls, end, seen)
 	}
 }
 
@@ -87,7 +87,7 @@ func notOffered(missed []float64, seen []guard.Seen, highest float64, end guard.
 }
 
 // notOverloaded says up to which rate a control was not overloaded, why no higher one was offered, and what to do.
-func notOverloaded(rate float64, calls *guard.Legitimate, end guard.End) string {
+func notOverloaded(rate float64, calls *guard.Legitimate, end guard.End, seen []guard.Seen) string {
 	served, _ := calls.Share()
 	why, do, wrong := "", "", ""
 	if calls.Wrong > 0 {
@@ -104,6 +104,12 @@ func notOverloaded(rate float64, calls *guard.Legitimate, end guard.End) string 
 	}
 	if do == "" {
 		do = "say"
+	}
+	if c, ok := guard.CrowdOf(seen); ok {
+		why += fmt.Sprintf("; it did worse at %s, which shows nothing: the processors were %s busy there, as far as is "+
+			"known mostly with other work, and calls wait then whatever it does", unit.PerSecond(c.Rate),
+			report.Percent(c.Busy))
+		do = "end that work, or say"
 	}
 	return fmt.Sprintf("the control was not overloaded: it served %s%s up to %s, the highest rate that was offered%s; "+
 		"%s which rates are enough: --rates %[3]s, or load.rates", report.Percent(served.Value), wrong,

@@ -88,6 +88,8 @@ type Seen struct {
 	// Slices is in how many half seconds trespasses were decided, and Struck in how many of them some were permitted.
 	Slices, Struck int
 	Legitimate     Legitimate
+	// Unanswered are the failed ones of Legitimate that got no answer at all.
+	Unanswered uint64
 	// Median is the median response of the legitimate calls that were served, without the generator's own delay of each;
 	// 0: none was served.
 	Median time.Duration
@@ -144,6 +146,9 @@ func Assess(p Point, ops []Operation, calls load.Log) Seen {
 			response.Add(int64(max(0, c.Response()-c.Lateness())))
 		} else {
 			lastFailure = max(lastFailure, c.Intended)
+			if c.Sent != 0 && (c.Outstanding(p.Read) || c.Outcome == load.Timeout || c.Outcome == load.ConnFailed) {
+				s.Unanswered++
+			}
 			if op.breaks(c) && !c.Outstanding(p.Read) {
 				s.Legitimate.Foreign++
 				s.breach(c)

@@ -45,7 +45,7 @@ func Higher(points []Seen, most float64) (rate float64, end End) {
 			highest = max(highest, p.Rate)
 		}
 	}
-	over, found := OverloadOf(points)
+	over, found, _ := degradedFrom(points, true)
 	next := min(2*highest, most)
 	late, times := lateAbove(points, highest)
 	switch {
@@ -85,7 +85,7 @@ func lateAbove(points []Seen, highest float64) (rate float64, times int) {
 // or no rate could give them. share is that of trespasses in the calls, and need how many must be decided.
 func More(points []Seen, share float64, need uint64) (rate float64, length time.Duration, ok bool) {
 	decided, best := uint64(0), 0.0
-	over, found := OverloadOf(points)
+	over, found, _ := degradedFrom(points, true)
 	for i := range points {
 		p := &points[i]
 		if p.Trespasses.Permitted > 0 || p.Legitimate.Foreign > 0 {

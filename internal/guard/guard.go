@@ -23,6 +23,8 @@ type Point struct {
 	// Factor is the rate as a multiple of the capacity; 0: the capacity is not known.
 	Factor  float64      `json:"factor,omitempty"`
 	Segment load.Segment `json:"segment"`
+	// TargetCPU is the processor time that the target used meanwhile, in seconds; nil: not known.
+	TargetCPU *float64 `json:"target_cpu,omitempty"`
 	// Read is when the calls were read: those that had not ended by then were not decided.
 	Read time.Duration `json:"read"`
 	// Refined marks a point that narrows down the rate from which trespasses are permitted.

@@ -38,21 +38,45 @@ type Overload struct {
 func (o *Overload) Enough() bool { return o.Answered >= LeastTrespasses }
 
 // OverloadOf finds the overload in points without conditions at which the generator kept up. ok is false if the highest
-// of them was not degraded, or there are fewer than two rates.
+// of them was not degraded, or there are fewer than two rates. A point that other work on the host may have degraded
+// says neither.
 func OverloadOf(points []Seen) (o Overload, ok bool) {
+	o, ok, _ = degradedFrom(points, false)
+	return o, ok
+}
+
+// A Crowd is the lowest rate at which a target was degraded while other work kept the processors busy, and for which
+// share of their time they were.
+type Crowd struct{ Rate, Busy float64 }
+
+// CrowdOf finds the crowd in points; ok is false if there is none.
+func CrowdOf(points []Seen) (c Crowd, ok bool) {
+	_, _, c = degradedFrom(points, false)
+	return c, c.Rate > 0
+}
+
+// degradedFrom finds the overload, and the crowd. By whomever, a degraded point is overloaded even in a crowd.
+func degradedFrom(points []Seen, byWhomever bool) (o Overload, ok bool, crowd Crowd) {
 	kept := keptUp(points)
 	var below Legitimate
+	var sound []*Seen
 	fastest := time.Duration(0)
 	for i := range kept {
 		p := &kept[i]
 		here := Overload{Rate: p.Rate, MedianBelow: fastest, Median: p.Median}
 		if here.degraded(&below, &p.Legitimate) {
-			if !ok {
+			switch {
+			case !byWhomever && p.inCrowd(sound) && !p.answeredFewer(&below):
+				if crowd.Rate == 0 {
+					crowd = Crowd{p.Rate, p.busy()}
+				}
+			case !ok:
 				o, ok = here, true
 			}
 			continue
 		}
-		o, ok = Overload{}, false
+		o, ok, crowd = Overload{}, false, Crowd{}
+		sound = append(sound, p)
 		below.Served, below.Wrong = below.Served+p.Legitimate.Served, below.Wrong+p.Legitimate.Wrong
 		below.Failed, below.Unsent = below.Failed+p.Legitimate.Failed, below.Unsent+p.Legitimate.Unsent
 		if p.Median > 0 && (fastest == 0 || p.Median < fastest) {
@@ -69,7 +93,7 @@ func OverloadOf(points []Seen) (o Overload, ok bool) {
 			o.Failed += p.Trespasses.Undecided + p.Trespasses.Unsent - p.Trespasses.Errors
 		}
 	}
-	return o, ok
+	return o, ok, crowd
 }
 
 // degraded compares a point with those at lower rates.

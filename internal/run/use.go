@@ -22,15 +22,10 @@ const (
 // do not run on this host, or tare may not look.
 func (a *Arm) WatchUse(ctx context.Context) (end func() *limit.Account) {
 	none := func() *limit.Account { return nil }
-	endpoint, err := a.endpoint()
-	if err != nil || endpoint == nil || !endpoint.Addr.IsValid() || !isLocal(endpoint.Addr.Addr()) {
+	endpoint, t, ok := a.tree()
+	if !ok {
 		return none
 	}
-	pid, start, err := probe.Listener(nil, endpoint.Addr)
-	if err != nil || pid == os.Getpid() { // tare only forwards
-		return none
-	}
-	t := probe.Tree{PID: pid, StartTicks: start}
 	before, err := t.Read(ctx)
 	if err != nil {
 		return none
@@ -54,6 +49,43 @@ func (a *Arm) WatchUse(ctx context.Context) (end func() *limit.Account) {
 		}
 		out.Descriptors, out.DescriptorLimit = t.Descriptors(after)
 		return &out
+	}
+}
+
+// tree are the target's processes, which listen at its address; ok is false where they do not run on this host, or tare
+// may not look.
+func (a *Arm) tree() (e *load.Endpoint, t probe.Tree, ok bool) {
+	e, err := a.endpoint()
+	if err != nil || e == nil || !e.Addr.IsValid() || !isLocal(e.Addr.Addr()) {
+		return e, t, false
+	}
+	pid, start, err := probe.Listener(nil, e.Addr)
+	if err != nil || pid == os.Getpid() { // tare only forwards
+		return e, t, false
+	}
+	return e, probe.Tree{PID: pid, StartTicks: start}, true
+}
+
+// WatchCPU follows what the target's processes use of this host's processors: nothing if they run on another. The
+// returned function returns that, in seconds; nil: it is not known.
+func (a *Arm) WatchCPU(ctx context.Context) (end func() *float64) {
+	e, t, ok := a.tree()
+	if !ok {
+		elsewhere := e != nil && e.Addr.IsValid() && !isLocal(e.Addr.Addr())
+		return func() *float64 {
+			if elsewhere {
+				return new(0.0)
+			}
+			return nil
+		}
+	}
+	before, err := t.Read(ctx)
+	return func() *float64 {
+		after, failed := t.Read(context.WithoutCancel(ctx))
+		if err != nil || failed != nil {
+			return nil
+		}
+		return after.Since(before).CPU
 	}
 }
 

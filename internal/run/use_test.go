@@ -73,9 +73,20 @@ func TestWatchUse(t *testing.T) {
 		a.Env.Clock = clock.System{}
 		return a.WatchUse(t.Context())
 	}
-	end := watch(addr)
+	watchCPU := func(at netip.AddrPort) func() *float64 {
+		a := &Arm{Stage: &Stage{Target: placedTarget{at: at}}}
+		a.Env.Clock = clock.System{}
+		return a.WatchCPU(t.Context())
+	}
+	end, cpu := watch(addr), watchCPU(addr)
 	time.Sleep(300 * time.Millisecond)
-	got := end()
+	used, got := cpu(), end()
+	if used == nil || *used <= 0 {
+		t.Errorf("a server with one busy thread used %v s", used)
+	}
+	if used = watchCPU(netip.MustParseAddrPort("192.0.2.1:80"))(); used == nil || *used != 0 {
+		t.Errorf("a server on another host used %v s of this one", used)
+	}
 	if got == nil {
 		t.Fatal("no account of a child process")
 	}
@@ -96,6 +107,9 @@ func TestWatchUse(t *testing.T) {
 	} {
 		if got := watch(at)(); got != nil {
 			t.Errorf("an account of %s: %+v", name, got)
+		}
+		if got := watchCPU(at)(); got != nil && *got != 0 {
+			t.Errorf("the processor time of %s: %v s", name, *got)
 		}
 	}
 	a := &Arm{Stage: &Stage{Target: placedTarget{at: addr}}}

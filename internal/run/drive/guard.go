@@ -323,6 +323,7 @@ func (g *guarding) offer(ctx context.Context, p guard.Point, length time.Duratio
 	step := len(g.seen) + 1
 	p.Segment.Start = g.stream.Now()
 	g.tell(&p, step, nil)
+	used := g.WatchCPU(ctx)
 	seg, err := g.stream.Offer(ctx, level(&l, length, seed), poll, func() bool {
 		g.tell(&p, step, nil)
 		return stop != nil && stop(&p)
@@ -330,7 +331,7 @@ func (g *guarding) offer(ctx context.Context, p guard.Point, length time.Duratio
 	if err != nil {
 		return err
 	}
-	p.Segment = seg
+	p.Segment, p.TargetCPU = seg, used()
 	idle := func() bool { return g.stream.Progress().Open() == 0 }
 	if err := g.stream.Wait(ctx, l.Timeout+time.Second, poll, idle); err != nil {
 		return err
