@@ -298,20 +298,13 @@ func TestCausesOfHTTP2(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := httptest.NewUnstartedServer(http.HandlerFunc(c.handle))
-			srv.EnableHTTP2 = true
-			srv.StartTLS()
-			conf := srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-			conf.NextProtos = []string{"h2"}
-			defer srv.Close()
+			x := newHTTP2(t, c.handle)
 			timeout := time.Minute // 16 MiB for each call take their time
 			if c.want == Timeout {
 				timeout = 500 * time.Millisecond
 			}
 			try := func(timeout time.Duration) (slow bool) {
-				s := open(t, netip.MustParseAddrPort(srv.Listener.Addr().String()), func(to *Config) {
-					to.Endpoint.TLS, to.Endpoint.Host, to.Timeout = conf, "example.com", timeout
-				})
+				s := open(t, netip.AddrPort{}, x.to, func(to *Config) { to.Timeout = timeout })
 				offer(t, s, Constant{Rate: 100, Duration: 30 * time.Millisecond})
 				drain(t, s)
 				calls := audit(t, s, timeout)

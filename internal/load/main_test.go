@@ -267,6 +267,13 @@ func drain(t *testing.T, s Stream) Progress {
 // audit checks what holds for every stream at rest: all calls are recorded, once, with instants in order.
 func audit(t *testing.T, s Stream, timeout time.Duration) []Call {
 	t.Helper()
+	calls, _ := auditAll(t, s, timeout)
+	return calls
+}
+
+// auditAll is audit, and returns the cells, too.
+func auditAll(t *testing.T, s Stream, timeout time.Duration) ([]Call, []Cell) {
+	t.Helper()
 	p, calls := s.Progress(), s.Calls(0)
 	if uint64(len(calls)) != p.Due {
 		t.Errorf("%d records of %d calls", len(calls), p.Due)
@@ -294,8 +301,9 @@ func audit(t *testing.T, s Stream, timeout time.Duration) []Call {
 	if done != p.Done || unsent != p.UnsentTimeouts {
 		t.Errorf("records say %v and %d unsent, progress %v and %d", done, unsent, p.Done, p.UnsentTimeouts)
 	}
-	auditCells(t, s.Take(), calls, p)
-	return calls
+	cells := s.Take()
+	auditCells(t, cells, calls, p)
+	return calls, cells
 }
 
 // auditCells checks that cells, which are all that a stream had, say the same as its calls.

@@ -44,11 +44,12 @@ func once(text string) func(net.Conn) {
 	})
 }
 
-// Both engines must say the same about the same servers.
+// Both engines must say the same about the same servers, and every call weighs what its request and its answer weigh, in
+// whatever pieces they come.
 func TestOutcomes(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
-	const long = 3 << 20
+	const long, longer = 3 << 20, 12 << 20
 	for name, c := range map[string]struct {
 		talk   func(net.Conn)
 		wire   wire
@@ -56,9 +57,10 @@ func TestOutcomes(t *testing.T) {
 		status uint16
 		errno  syscall.Errno
 		fresh  bool // a connection serves one call only
+		in     int  // bytes of an answer; 0: any
 	}{
-		"sized":      {talk: says(good), want: OK, status: 200},
-		"no body":    {talk: says("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), want: Denied, status: 403},
+		"sized":      {talk: says(good), want: OK, status: 200, in: len(good)},
+		"no body":    {talk: says("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"), want: Denied, status: 403, in: 38},
 		"no content": {talk: says("HTTP/1.1 204 No Content\r\n\r\n"), want: Failed, status: 204},
 		"chunked": {talk: says("HTTP/1.1 200 OK\r\nTransfer-Encoding: " +
 			"chunked\r\n\r\n1;x=y\r\no\r\n1\r\nk\r\n0\r\nA: b\r\n\r\n"), want: OK, status: 200},
@@ -75,14 +77,20 @@ func TestOutcomes(t *testing.T) {
 			talk: says("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"),
 			want: Failed, status: 302,
 		},
-		"in pieces": {talk: slowly(good, 7), want: OK, status: 200},
+		"in pieces": {talk: slowly(good, 7), want: OK, status: 200, in: len(good)},
 		"chunked in pieces": {
 			talk: slowly("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 5),
 			want: OK, status: 200,
 		},
 		"long body": {talk: says("HTTP/1.1 200 OK\r\nContent-Length: " + itoa(long) + "\r\n\r\n" +
 			strings.Repeat("x", long)), wire: wire{want: maxBody}, want: OK, status: 200},
-		"long request": {talk: says(good), wire: wire{body: strings.Repeat("y", long)}, want: OK, status: 200},
+		"long request": {
+			talk: func(c net.Conn) {
+				time.Sleep(20 * time.Millisecond) // until the buffers of both sockets are full
+				says(good)(c)
+			},
+			wire: wire{body: strings.Repeat("y", longer)}, want: OK, status: 200, in: len(good),
+		},
 		"close": {
 			talk: once("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"), want: OK,
 			status: 200, fresh: true,
@@ -90,7 +98,7 @@ func TestOutcomes(t *testing.T) {
 		"until close": {talk: once("HTTP/1.0 200 OK\r\n\r\nok"), want: OK, status: 200, fresh: true},
 		"cut short": {
 			talk: once("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"), want: Failed,
-			status: 200, fresh: true,
+			status: 200, fresh: true, in: 40,
 		},
 		"no answer":     {talk: once(""), want: Failed, fresh: true},
 		"half a header": {talk: once("HTTP/1.1 200 OK\r\nConte"), want: Failed, fresh: true},
@@ -105,7 +113,11 @@ func TestOutcomes(t *testing.T) {
 			t.Parallel()
 			eachEngine(t, func(t *testing.T, set func(*Config)) {
 				srv := newTarget(t, c.talk)
-				const n, timeout = 10, 800 * time.Millisecond
+				const timeout = 800 * time.Millisecond
+				n := 5
+				if c.wire.body != "" {
+					n = 1
+				}
 				s := open(t, srv.addr, set, func(conf *Config) {
 					conf.Operations[0].Wire = c.wire
 					if c.want == Timeout {
@@ -113,11 +125,15 @@ func TestOutcomes(t *testing.T) {
 					}
 				})
 				for range 2 {
-					offer(t, s, Constant{Rate: 200, Duration: n * 5 * time.Millisecond})
+					offer(t, s, Constant{Rate: 200, Duration: time.Duration(n) * 5 * time.Millisecond})
 					drain(t, s)
 				}
 				sent := 0
-				for i, call := range audit(t, s, timeout) {
+				calls, cells := auditAll(t, s, timeout)
+				if c.in > 0 {
+					wantWeight(t, cells, s.Progress(), c.in, len(c.wire.Render(nil, 0)), usesTLS(set))
+				}
+				for i, call := range calls {
 					if !call.Unsent() {
 						sent++
 					} else if c.want == Timeout {
@@ -144,35 +160,56 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestNobodyListens(t *testing.T) {
-	eachEngine(t, func(t *testing.T, set func(*Config)) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := netip.MustParseAddrPort(l.Addr().String())
-		_ = l.Close()
-		s := open(t, addr, set)
-		offer(t, s, Constant{Rate: 200, Duration: 100 * time.Millisecond})
-		drain(t, s)
-		for _, c := range audit(t, s, 0) {
-			if c.Outcome != ConnFailed || syscall.Errno(c.Errno) != syscall.ECONNREFUSED || !c.Unsent() {
-				t.Fatalf("%+v", c)
-			}
-		}
-	})
+// wantWeight checks that each call of cells, which are all that a stream had, weighs in bytes in and out bytes out.
+func wantWeight(t *testing.T, cells []Cell, p Progress, in, out int, secure bool) {
+	t.Helper()
+	allIn, allOut, calls := sums(cells)
+	if calls != p.Due || allIn != calls*uint64(in) || allOut != calls*uint64(out) {
+		t.Errorf("%d calls of %d: %d bytes in, want %d each; %d out, want %d each", calls, p.Due, allIn, in, allOut, out)
+	}
+	if allIn >= p.BytesIn && secure || !secure && (allIn != p.BytesIn || allOut != p.BytesOut) {
+		t.Errorf("the stream counts %d bytes in and %d out, the cells %d and %d", p.BytesIn, p.BytesOut, allIn, allOut)
+	}
+}
+
+// nobody returns an address at which nobody listens.
+func nobody(t *testing.T) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // nobody has connected
+	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+func TestCallsWithoutAConnection(t *testing.T) {
+	for name, errno := range map[string]syscall.Errno{
+		"nobody listens": syscall.ECONNREFUSED, "no such source address": syscall.EADDRNOTAVAIL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachEngine(t, func(t *testing.T, set func(*Config)) {
+				s := open(t, nobody(t), set, func(c *Config) {
+					if errno == syscall.EADDRNOTAVAIL {
+						c.Endpoint.Local = func(int) netip.Addr { return netip.MustParseAddr("192.0.2.1") }
+					}
+				})
+				offer(t, s, Constant{Rate: 200, Duration: 50 * time.Millisecond})
+				drain(t, s)
+				for _, c := range audit(t, s, 0) {
+					if c.Outcome != ConnFailed || syscall.Errno(c.Errno) != errno || !c.Unsent() {
+						t.Fatalf("%+v", c)
+					}
+				}
+			})
+		})
+	}
 }
 
 // Dials that fail at once must not spin.
 func TestFailingDialsDoNotSpin(t *testing.T) {
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := netip.MustParseAddrPort(l.Addr().String())
-		_ = l.Close()
-		s := open(t, addr, set)
+		s := open(t, nobody(t), set)
 		g, err := s.Cycle(t.Context(), Closed{Workers: 4, Duration: 200 * time.Millisecond}, 0, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -214,22 +251,6 @@ func TestOutOfDescriptors(t *testing.T) {
 	})
 }
 
-func TestNoSuchSourceAddress(t *testing.T) {
-	eachEngine(t, func(t *testing.T, set func(*Config)) {
-		srv := newTarget(t, says(good))
-		s := open(t, srv.addr, set, func(c *Config) {
-			c.Endpoint.Local = func(int) netip.Addr { return netip.MustParseAddr("192.0.2.1") }
-		})
-		offer(t, s, Constant{Rate: 200, Duration: 50 * time.Millisecond})
-		drain(t, s)
-		for _, c := range audit(t, s, 0) {
-			if c.Outcome != ConnFailed || syscall.Errno(c.Errno) != syscall.EADDRNOTAVAIL {
-				t.Fatalf("%+v", c)
-			}
-		}
-	})
-}
-
 // A listener that nobody accepts from holds backlog + 1 connections that look established: their calls are sent and
 // hang. The rest cannot connect: their calls are never sent.
 func TestAcceptQueue(t *testing.T) {
@@ -237,23 +258,25 @@ func TestAcceptQueue(t *testing.T) {
 		if usesTLS(set) {
 			return // no call is sent before the handshake
 		}
-		const backlog, n, timeout = 4, 20, 400 * time.Millisecond
-		addr := deafListener(t, backlog)
-		s := open(t, addr, set, func(c *Config) { c.Timeout = timeout })
-		offer(t, s, Constant{Rate: 400, Duration: n * 2500 * time.Microsecond})
-		drain(t, s)
-		sent := 0
-		for _, c := range audit(t, s, timeout) {
-			if c.Outcome != Timeout {
-				t.Fatalf("%+v", c)
+		const backlog, n = 4, 20
+		patiently(t, 400*time.Millisecond, func(timeout time.Duration) (slow bool) {
+			s := open(t, deafListener(t, backlog), set, func(c *Config) { c.Timeout = timeout })
+			offer(t, s, Constant{Rate: 400, Duration: n * 2500 * time.Microsecond})
+			drain(t, s)
+			sent := 0
+			for _, c := range audit(t, s, timeout) {
+				if c.Outcome != Timeout {
+					t.Fatalf("%+v", c)
+				}
+				if !c.Unsent() {
+					sent++
+				}
 			}
-			if !c.Unsent() {
-				sent++
+			if sent > backlog+1 {
+				t.Errorf("%d calls were sent, want %d", sent, backlog+1)
 			}
-		}
-		if sent != backlog+1 {
-			t.Errorf("%d calls were sent, want %d", sent, backlog+1)
-		}
+			return sent < backlog+1
+		})
 	})
 }
 

@@ -384,7 +384,7 @@ func TestTLSRecords(t *testing.T) {
 				s := open(t, srv.addr, func(to *Config) {
 					to.Engine, to.Endpoint.TLS, to.Operations[0].Wire = engine, forgedClientTLS(), c.wire
 				})
-				const n = 10
+				const n = 5
 				for range 2 {
 					offer(t, s, Constant{Rate: 200, Duration: n * 5 * time.Millisecond})
 					drain(t, s)

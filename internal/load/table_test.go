@@ -2,13 +2,10 @@ package load
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"runtime"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,39 +23,6 @@ func sums(cells []Cell) (in, out, calls uint64) {
 	return in, out, calls
 }
 
-// Every call weighs what its request and its answer weigh, in whatever pieces they come.
-func TestCellsWeighCalls(t *testing.T) {
-	hosttest.SkipIfShortUnlessRaced(t)
-	long := strings.Repeat("y", 3<<20) // more than the buffers of a socket hold
-	for name, c := range map[string]struct {
-		talk func(net.Conn)
-		wire wire
-		in   int
-	}{
-		"short":        {says(good), wire{}, len(good)},
-		"in pieces":    {slowly(good, 7), wire{}, len(good)},
-		"long request": {says(good), wire{body: long}, len(good)},
-		"cut short":    {once("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"), wire{}, 40},
-		"denied":       {says("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"), wire{}, 38},
-	} {
-		t.Run(name, func(t *testing.T) {
-			eachEngine(t, func(t *testing.T, set func(*Config)) {
-				s := open(t, newTarget(t, c.talk).addr, set, func(conf *Config) { conf.Operations[0].Wire = c.wire })
-				offer(t, s, Constant{Rate: 100, Duration: 60 * time.Millisecond})
-				p := drain(t, s)
-				in, out, calls := sums(s.Take())
-				request := len(c.wire.Render(nil, 0))
-				if calls != p.Due || in != calls*uint64(c.in) || out != calls*uint64(request) {
-					t.Errorf("%d calls of %d: %d bytes in, want %d each; %d out, want %d each", calls, p.Due, in, c.in, out, request)
-				}
-				if in >= p.BytesIn && usesTLS(set) || !usesTLS(set) && (in != p.BytesIn || out != p.BytesOut) {
-					t.Errorf("the stream counts %d bytes in and %d out, the cells %d and %d", p.BytesIn, p.BytesOut, in, out)
-				}
-			})
-		})
-	}
-}
-
 func TestGoCallsAndHTTP2WeighCalls(t *testing.T) {
 	s := open(t, netip.AddrPort{}, func(c *Config) {
 		c.Operations = []Operation{{
@@ -72,19 +36,13 @@ func TestGoCallsAndHTTP2WeighCalls(t *testing.T) {
 		t.Errorf("%d calls with %d bytes in and %d out, want 5 with 55 and 35", calls, in, out)
 	}
 
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	x := newHTTP2(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Date"] = nil
 		w.Header()["Content-Type"] = nil
 		w.Header()["Content-Length"] = []string{"2"}
 		_, _ = w.Write([]byte("ok"))
-	}))
-	srv.EnableHTTP2 = true
-	srv.StartTLS()
-	t.Cleanup(srv.Close)
-	conf := srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-	conf.NextProtos = []string{"h2"}
-	s = open(t, netip.MustParseAddrPort(srv.Listener.Addr().String()),
-		func(c *Config) { c.Endpoint.TLS, c.Endpoint.Host = conf, "example.com" })
+	})
+	s = open(t, netip.AddrPort{}, x.to)
 	offer(t, s, Constant{Rate: 100, Duration: 50 * time.Millisecond})
 	if p := drain(t, s); p.Done[OK] != 5 {
 		t.Fatalf("%+v", p)
@@ -157,11 +115,15 @@ func TestTakeWithinASegment(t *testing.T) {
 // Without KeepCalls, calls use no memory, however long the run.
 func TestMemoryDoesNotGrowWithCalls(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	const calls = 15_000
 	eachEngineAlone(t, func(t *testing.T, set func(*Config)) {
 		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.KeepCalls = false })
 		live := func() (float64, uint64) {
-			if _, err := s.Cycle(t.Context(), Closed{Workers: 8, Duration: 700 * time.Millisecond}, 10*time.Millisecond,
-				func() bool { s.Take(); return false }); err != nil {
+			before := s.Progress().Due
+			if _, err := s.Cycle(t.Context(), Closed{Workers: 8, Duration: time.Minute}, time.Millisecond, func() bool {
+				s.Take()
+				return s.Progress().Due-before >= calls
+			}); err != nil {
 				t.Fatal(err)
 			}
 			drain(t, s)
@@ -175,15 +137,11 @@ func TestMemoryDoesNotGrowWithCalls(t *testing.T) {
 		// What other goroutines hold changes by some kB, up and down. What calls leave behind only grows.
 		for try := 1; ; try++ {
 			second, n2 := live()
-			calls := float64(n2 - n1)
-			if calls < 1000 {
-				hosttest.Missing(t, fmt.Sprintf("%g calls in 700 ms say nothing about memory", calls), hosttest.Quiet)
-			}
 			t.Logf("after %d calls %.0f bytes are live, after %d calls %.0f", n1, first, n2, second)
-			if grown := second - first; grown <= max(calls/4, 64e3) { // a byte a call would be 86 MB in a day at 1,000/s
+			if grown := second - first; grown <= 24e3 { // a byte a call would be 86 MB in a day at 1,000/s
 				return
 			} else if try == 3 {
-				t.Errorf("%g calls left %.0f bytes behind, and so it was %d times", calls, grown, try)
+				t.Errorf("%d calls left %.0f bytes behind, and so it was %d times", n2-n1, grown, try)
 				return
 			}
 			first, n1 = second, n2
@@ -195,12 +153,7 @@ func TestMemoryDoesNotGrowWithCalls(t *testing.T) {
 // of Go calls, which no dial holds back. Once it is back, all workers go on.
 func TestClosedLoopAgainstNobody(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := netip.MustParseAddrPort(l.Addr().String())
-	_ = l.Close()
+	addr := nobody(t)
 	gone := func(context.Context, uint64) Result {
 		return Result{Outcome: ConnFailed, Errno: uint16(syscall.ECONNREFUSED), Cause: CauseConnect}
 	}
@@ -234,19 +187,15 @@ func TestWorkersGoOnWhenTheTargetIsBack(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	for _, engine := range []string{"fast", "std"} {
 		t.Run(engine, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			addr := l.Addr().String()
-			_ = l.Close()
-			s := open(t, netip.MustParseAddrPort(addr), engines[engine])
+			addr := nobody(t)
+			s := open(t, addr, engines[engine])
 			var good, least uint64
 			back := false
-			_, err = s.Cycle(t.Context(), Closed{Workers: 6, Duration: 20 * time.Second}, 10*time.Millisecond, func() bool {
+			_, err := s.Cycle(t.Context(), Closed{Workers: 6, Duration: 20 * time.Second}, 10*time.Millisecond, func() bool {
 				p := s.Progress()
 				if !back && p.Done[ConnFailed] > 12 {
-					if l, err = net.Listen("tcp", addr); err != nil {
+					l, err := net.Listen("tcp", addr.String())
+					if err != nil {
 						t.Error(err)
 						return true
 					}
