@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,7 +39,18 @@ type actor struct {
 	Offers   map[string]string  // conditions: while one is imposed it permits everything
 
 	batches, trespasses int
+	running, most       int // of several calls at once
 	imposed             bool
+}
+
+// underWay counts the calls that are, and notes in its world how many there were at most.
+func (a *actor) underWay(more int) {
+	acting.Lock()
+	defer acting.Unlock()
+	if a.running += more; a.running > a.most {
+		a.most = a.running
+		_ = os.WriteFile(filepath.Join(a.World, "at-once"), []byte(strconv.Itoa(a.most)), 0o600)
+	}
 }
 
 // acting guards the state of the actor that this process is.
@@ -70,7 +82,9 @@ func (a *actor) play() int {
 		}
 		if r.Do == DoOperate && *r.Calls == 1 && a.Describe != nil && a.Describe.AtOnce > 1 {
 			go func() {
+				a.underWay(1)
 				time.Sleep(rand.N(2*a.Takes + 1))
+				a.underWay(-1)
 				a.say(a.answer(r))
 			}()
 			continue

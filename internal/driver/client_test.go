@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,30 +42,20 @@ func TestBadDrivers(t *testing.T) {
 			"its answer to AT is not one", `"Listening on port 80"`,
 			"print to stderr, stdout is for answers", "it was killed",
 		}},
-		"raw ":     {"", []string{"an empty line"}},
-		"raw  ":    {`{"id":ID}`, []string{"neither ok nor error"}},
-		"raw   ":   {`{"id":ID,"ok":{},"error":"bad"}`, []string{"holds ok and error"}},
-		"raw 5":    {`{"id":999,"ok":{}}`, []string{"it answered request 999 where AT"}},
-		"raw 6":    {`{"ok":{}}`, []string{"has no id"}},
-		"raw 7":    {`{"id":ID,"error":""}`, []string{"an error without words"}},
-		"raw 8":    {`{"id":ID,"ok":{}} and so on`, []string{"something follows it"}},
-		"raw 9":    {`{"id":ID,"okay":{}}`, []string{`unknown field "okay"`}},
-		"raw NaN":  {`{"id":ID,"ok":{"calls":0,"total":{"wall":NaN}}}`, []string{"JSON has no NaN"}},
-		"ok a":     {`{"surplus":1}`, []string{"its answer to AT cannot be read", "surplus"}},
-		"ok b":     {`true`, []string{"its answer to AT cannot be read", "true"}},
+		"ok":       {`{"surplus":1}`, []string{"its answer to AT cannot be read", "surplus"}},
 		"refuse":   {"", []string{"actor: it cannot AT: no cheese left; buy some"}},
 		"close-in": {"", []string{"it closed its standard input", "although it still runs"}},
 	} {
 		for _, at := range asked {
-			if (c.answer != "" || how == "raw ") && how != "raw" && at != DoVerify {
-				continue // what is read is the same everywhere
+			if at != DoVerify && !slices.Contains([]string{"hang", "die", "close", "refuse", "close-in"}, how) {
+				continue // how it is met is the same everywhere
 			}
 			if how == "close-in" && at == DoOperate {
 				continue // it has answered; the next request meets it
 			}
 			t.Run(at+" "+how, func(t *testing.T) {
 				t.Parallel()
-				s := newStage(t, actor{At: at, How: strings.Fields(how)[0], Answer: c.answer}, func(c *Config) {
+				s := newStage(t, actor{At: at, How: how, Answer: c.answer}, func(c *Config) {
 					if how == "hang" && (at == DoDescribe || at == DoPrepare) {
 						c.PrepareWithin, c.DescribeWithin = 2*time.Second, 2*time.Second
 					}
@@ -89,39 +80,67 @@ func TestBadDrivers(t *testing.T) {
 	}
 }
 
+// TestBadAnswers: what is said of lines that are no answers.
+func TestBadAnswers(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                                "an empty line",
+		`{"id":7}`:                        "neither ok nor error",
+		`{"id":7,"ok":{},"error":"bad"}`:  "holds ok and error",
+		`{"id":999,"ok":{}}`:              "it answered request 999 where verify",
+		`{"ok":{}}`:                       "has no id",
+		`{"id":7,"error":""}`:             "an error without words",
+		`{"id":7,"ok":{}} and so on`:      "something follows it",
+		`{"id":7,"okay":{}}`:              `unknown field "okay"`,
+		`{"id":7,"ok":{"wall":NaN}}`:      "JSON has no NaN",
+		`{"id":7,"ok":{"wall":Infinity}}`: "JSON has no Infinity",
+		`{"id":7,"ok":true}`:              "its answer to verify cannot be read",
+	} {
+		ok, err := parseAnswer([]byte(line), Request{ID: 7, Do: DoVerify})
+		if err == nil {
+			err = decode(DoVerify, ok, &Verified{})
+		}
+		wantError(t, err, want)
+	}
+}
+
 // TestBadCosts: a cost that is not possible is rejected.
 func TestBadCosts(t *testing.T) {
-	for name, c := range map[string]struct {
-		answer string
-		want   string
-	}{
-		"other calls": {`{"calls":4,"total":{"wall":1}}`, "it made 4 calls where 5 were asked for"},
-		"no calls":    {`{"total":{"wall":1}}`, "it made 0 calls where 5 were asked for"},
-		"negative":    {`{"calls":5,"total":{"wall":-1}}`, "it counts wall = -1"},
-		"huge":        {`{"calls":5,"total":{"allocated":1e999}}`, "1e999"},
-		"unknown": {
-			`{"calls":5,"total":{"wal":1}}`,
-			`it counts "wal", which is not a metric that tare knows; did you mean "wall"`,
-		},
-		"of others":       {`{"calls":5,"total":{"response":1}}`, `it counts "response"`},
-		"words":           {`{"calls":5,"total":{"wall":"1 s"}}`, "cannot be read"},
-		"misspelt":        {`{"calls":5,"totals":{"wall":1}}`, `unknown field "totals"`},
-		"nanoseconds":     {`{"calls":5,"total":{"wall":5e9}}`, "totals of time are in seconds"},
-		"CPU nanoseconds": {`{"calls":5,"total":{"cpu":5e9}}`, "totals of time are in seconds"},
-		"more hits":       {`{"calls":5,"total":{"hits":5.5}}`, "5.5 of hits in 5 calls"},
-		"more errors":     {`{"calls":5,"total":{"error":6}}`, "6 of error in 5 calls"},
-		"fractions":       {`{"calls":5.5}`, "cannot be read"},
-		"negative calls":  {`{"calls":-5}`, "it made -5 calls"},
-		"a null":          {`null`, "it made 0 calls"},
+	for answer, want := range map[string]string{
+		`{"calls":4,"total":{"wall":1}}`:          "it made 4 calls where 5 were asked for",
+		`{"total":{"wall":1}}`:                    "it made 0 calls where 5 were asked for",
+		`{"calls":5,"total":{"wall":-1}}`:         "it counts wall = -1",
+		`{"calls":5,"total":{"allocated":1e999}}`: "1e999",
+		`{"calls":5,"total":{"wal":1}}`:           `it counts "wal", which is not a metric that tare knows; did you mean "wall"`,
+		`{"calls":5,"total":{"response":1}}`:      `it counts "response"`,
+		`{"calls":5,"total":{"wall":"1 s"}}`:      "cannot be read",
+		`{"calls":5,"totals":{"wall":1}}`:         `unknown field "totals"`,
+		`{"calls":5,"total":{"wall":5e9}}`:        "totals of time are in seconds",
+		`{"calls":5,"total":{"cpu":5e9}}`:         "totals of time are in seconds",
+		`{"calls":5,"total":{"hits":5.5}}`:        "5.5 of hits in 5 calls",
+		`{"calls":5,"total":{"error":6}}`:         "6 of error in 5 calls",
+		`{"calls":5.5}`:                           "cannot be read",
+		`{"calls":-5}`:                            "it made -5 calls",
+		"null":                                    "it made 0 calls",
 	} {
-		t.Run(name, func(t *testing.T) {
+		var c Cost
+		ok, err := parseAnswer([]byte(`{"id":7,"ok":`+answer+`}`), Request{ID: 7, Do: DoOperate})
+		if err == nil {
+			err = decode(DoOperate, ok, &c)
+		}
+		if err == nil {
+			err = c.valid(5, time.Second)
+		}
+		wantError(t, err, want)
+	}
+	for answer, want := range map[string]string{
+		`{"calls":5.5}`: "cannot be read", `{"calls":5,"total":{"wall":-1}}`: "it counts wall = -1",
+	} {
+		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, actor{At: DoOperate, How: "ok", Answer: c.answer}, nil)
-			if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
-				t.Fatal(err)
-			}
+			s := newStage(t, actor{At: DoOperate, How: "ok", Answer: answer}, nil)
+			s.prepared(t)
 			_, err := s.sample(t, "work", 5)
-			wantError(t, err, c.want, "it was killed")
+			wantError(t, err, want, "it was killed")
 			if _, again := s.sample(t, "work", 5); again == nil {
 				t.Error("and again it made a batch")
 			}
@@ -136,9 +155,7 @@ func TestAnswersMustCountTheSame(t *testing.T) {
 	s := newStage(t, actor{Cost: map[string]float64{"wall": 1e-9}, Second: map[string]float64{"wall": 1e-9, "hits": 1}},
 		nil)
 	defer s.close(t)
-	if err := s.enter(t); err != nil {
-		t.Fatal(err)
-	}
+	s.entered(t)
 	if _, err := s.sample(t, "work", 2); err != nil {
 		t.Fatal(err)
 	}
@@ -151,9 +168,7 @@ func TestShortLivedChildrenAreNotCounted(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{At: DoOperate, How: "spawn", Cost: map[string]float64{"wall": 1e-9}}, nil)
 	defer s.close(t)
-	if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
-		t.Fatal(err)
-	}
+	s.prepared(t)
 	_, err := s.sample(t, "work", 2)
 	wantError(t, err, "does not count cpu", "have ended since", `let it count "cpu" itself`)
 }
@@ -186,9 +201,7 @@ func TestVerifyMayProveNoRefusal(t *testing.T) {
 	} {
 		s := newStage(t, actor{At: DoVerify, How: "ok", Answer: answer}, nil)
 		defer s.close(t)
-		if err := s.enter(t); err != nil {
-			t.Fatal(err)
-		}
+		s.entered(t)
 		if got := s.Can().Unproved(baseline()); got != want {
 			t.Errorf("%s: %q, want %q", answer, got, want)
 		}
@@ -241,9 +254,7 @@ func TestDriversThatDoNotStopAreKilled(t *testing.T) {
 			if c.actor.Stubborn {
 				s.grace = time.Second
 			}
-			if err := s.enter(t); err != nil {
-				t.Fatal(err)
-			}
+			s.entered(t)
 			if err := s.Leave(t.Context(), baseline()); err != nil {
 				t.Error(err)
 			}

@@ -105,9 +105,7 @@ func TestProgramChangesUnderRun(t *testing.T) {
 				return a, err
 			}
 			s.c.Fresh = true
-			if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
-				t.Fatal(err)
-			}
+			s.prepared(t)
 			c.change(t, file)
 			err := s.Enter(t.Context(), baseline())
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -153,9 +151,7 @@ func TestArmsMustDescribeThemselvesAlike(t *testing.T) {
 		}
 		return first(tr)
 	}
-	if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
-		t.Fatal(err)
-	}
+	s.prepared(t)
 	err := s.Prepare(t.Context(), design.Treatment{ID: "mode=slow", Levels: map[string]string{"mode": "slow"}}, s.ledger)
 	if err == nil || !strings.Contains(err.Error(), `as "actor", version "1", before, and as "actor", version "2", now`) {
 		t.Errorf("%v, want a refusal of version 2", err)

@@ -182,9 +182,7 @@ func TestNamedProcessIsEnded(t *testing.T) {
 	t.Run("at the end", func(t *testing.T) {
 		t.Parallel()
 		s := newStage(t, actor{At: DoPrepare, How: "daemon"}, nil)
-		if err := s.enter(t); err != nil {
-			t.Fatal(err)
-		}
+		s.entered(t)
 		i := slices.IndexFunc(s.ledger.pending, func(c area.Change) bool { return c.Kind == NamedKind })
 		if i < 0 {
 			t.Fatalf("not journaled: %v", s.ledger.pending)
@@ -230,9 +228,7 @@ func TestEarlierProcessIsNotEnded(t *testing.T) {
 	time.Sleep(50 * time.Millisecond) // start times are in ticks of 10 ms
 	s := newStage(t, actor{At: DoPrepare, How: "ok", Answer: fmt.Sprintf(`{"pids":{"server":%d}}`, server.Process.Pid)},
 		nil)
-	if err := s.enter(t); err != nil {
-		t.Fatal(err)
-	}
+	s.entered(t)
 	for _, c := range s.ledger.pending {
 		if c.Kind == NamedKind {
 			t.Errorf("journaled as the program's own: %v", c)
@@ -248,15 +244,7 @@ func TestEarlierProcessIsNotEnded(t *testing.T) {
 // setActor makes a restarted program behave as the actor does now, since its environment is not in the journal.
 func (s *stage) setActor(t *testing.T) {
 	t.Helper()
-	p := s.actor.program(t)
-	s.env.Getenv = func(name string) (string, bool) {
-		for _, v := range p.Env {
-			if value, ok := strings.CutPrefix(v, name+"="); ok {
-				return value, true
-			}
-		}
-		return "", false
-	}
+	s.env.Getenv = s.actor.program(t).getenv
 }
 
 func (s *stage) awaitEnd(t *testing.T, c area.Change) {

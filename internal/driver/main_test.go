@@ -96,14 +96,7 @@ func newStage(t testing.TB, a actor, change func(*Config)) *stage {
 	p := a.program(t)
 	s.env = area.Env{
 		Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Clock: clock.System{},
-		Getenv: func(name string) (string, bool) {
-			for _, v := range p.Env {
-				if value, ok := strings.CutPrefix(v, name+"="); ok {
-					return value, true
-				}
-			}
-			return "", false
-		},
+		Getenv: p.getenv,
 	}
 	c := Config{
 		Area: "tool", Env: s.env, Parent: s.parent, Patience: 20 * time.Second, PrepareWithin: 20 * time.Second,
@@ -115,6 +108,32 @@ func newStage(t testing.TB, a actor, change func(*Config)) *stage {
 	s.Target = New(c)
 	s.grace = 5 * time.Second
 	return s
+}
+
+// getenv reads the environment of the program.
+func (p Program) getenv(name string) (string, bool) {
+	for _, v := range p.Env {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// prepared prepares the baseline.
+func (s *stage) prepared(t testing.TB) {
+	t.Helper()
+	if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// entered enters the baseline.
+func (s *stage) entered(t testing.TB) {
+	t.Helper()
+	if err := s.enter(t); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // enter prepares, enters and verifies the baseline, so that batches can be made.

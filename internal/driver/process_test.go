@@ -30,9 +30,7 @@ func TestProbes(t *testing.T) {
 		t.Errorf("%v before anything runs", p)
 	}
 	defer s.close(t)
-	if err := s.enter(t); err != nil {
-		t.Fatal(err)
-	}
+	s.entered(t)
 	var subjects []string
 	for _, p := range s.Probes(baseline()) {
 		subjects = append(subjects, p.Subject())
@@ -59,9 +57,7 @@ func TestPinned(t *testing.T) {
 	}
 	s := newStage(t, actor{}, func(c *Config) { c.CPUs = cpus[:1] })
 	defer s.close(t)
-	if err := s.enter(t); err != nil {
-		t.Fatal(err)
-	}
+	s.entered(t)
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(s.process(s.arms[0]).client.child.PID) + "/status")
 	if err != nil || !strings.Contains(string(status), "Cpus_allowed_list:\t"+strconv.Itoa(cpus[0])+"\n") {
 		t.Errorf("got status %s, %v; want the first processor only", status, err)

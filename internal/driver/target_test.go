@@ -102,9 +102,7 @@ func TestOperations(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, nil)
 	defer s.close(t)
-	if err := s.enter(t); err != nil {
-		t.Fatal(err)
-	}
+	s.entered(t)
 	ops, err := s.Operations(baseline())
 	if err != nil || len(ops) != 2 {
 		t.Fatal(ops, err)
@@ -143,9 +141,7 @@ func TestPreparationIsTheSame(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, func(c *Config) { c.Fresh, c.Operations = true, []string{"work"} })
 	defer s.close(t)
-	if err := s.enter(t); err != nil {
-		t.Fatal(err)
-	}
+	s.entered(t)
 	made := s.leftInWorld(t)
 	if len(made) != 1 {
 		t.Fatalf("two processes made %v", made)
@@ -181,9 +177,7 @@ func TestTareMeasuresWhatTheProgramDoesNot(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{At: DoOperate, How: "burn", Cost: map[string]float64{"allocations": 3}}, nil)
 	defer s.close(t)
-	if err := s.enter(t); err != nil {
-		t.Fatal(err)
-	}
+	s.entered(t)
 	if _, err := s.sample(t, "empty", 1); err != nil {
 		t.Error(err)
 	}
@@ -225,9 +219,7 @@ func TestOneWatchForAllArms(t *testing.T) {
 		}
 		return a, err
 	}
-	if err := s.enter(t); err != nil {
-		t.Fatal(err)
-	}
+	s.entered(t)
 	if _, err := s.sample(t, "work", 2); err != nil {
 		t.Fatal(err)
 	}
@@ -267,9 +259,7 @@ func TestChangedProgram(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, func(c *Config) { c.Fresh = true })
 	defer s.close(t)
-	if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
-		t.Fatal(err)
-	}
+	s.prepared(t)
 	newer := goodDescription()
 	newer.Version = "2"
 	s.actor.Describe = &newer
@@ -281,9 +271,7 @@ func TestChangedProgram(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{At: DoOperate, How: "hang", Answer: ""}, nil)
-	if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
-		t.Fatal(err)
-	}
+	s.prepared(t)
 	ops, err := s.Operations(baseline())
 	if err != nil {
 		t.Fatal(err)
@@ -334,9 +322,7 @@ func TestFolderThatCannotBeMade(t *testing.T) {
 func TestContainedProgramIsNotAskedToUndo(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, func(c *Config) { c.Contained, c.Fresh = true, true })
-	if err := s.enter(t); err != nil {
-		t.Fatal(err)
-	}
+	s.entered(t)
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -353,9 +339,7 @@ func TestContainedProgramIsNotAskedToUndo(t *testing.T) {
 func BenchmarkAsk(b *testing.B) {
 	s := newStage(b, actor{}, nil)
 	defer s.close(b)
-	if err := s.enter(b); err != nil {
-		b.Fatal(err)
-	}
+	s.entered(b)
 	c, none := s.process(s.arms[0]).client, 0
 	b.ResetTimer()
 	for b.Loop() {

@@ -54,9 +54,7 @@ func TestProgramsWithCoarseClocksAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{Cost: map[string]float64{"wall": 1.234567e-3, "cpu": 0}}, nil)
 	defer s.close(t)
-	if err := s.enter(t); err != nil {
-		t.Fatal(err)
-	}
+	s.entered(t)
 	for _, name := range []string{"empty", "work"} {
 		for n := range fewestTotals {
 			_, err := s.sample(t, name, 3)

@@ -27,9 +27,7 @@ func newGuard(t *testing.T, a actor) *stage {
 		a.Describe = guarded()
 	}
 	s := newStage(t, a, func(c *Config) { c.Env.Trespasses, c.Fresh = true, true })
-	if err := s.enter(t); err != nil {
-		t.Fatal(err)
-	}
+	s.entered(t)
 	return s
 }
 

@@ -30,9 +30,7 @@ func TestUndoWithoutTheProgram(t *testing.T) {
 		a.Program.Path, a.Program.Args = own, []string{"--fast"}
 		return a, err
 	}
-	if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
-		t.Fatal(err)
-	}
+	s.prepared(t)
 	if err := os.Remove(own); err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +112,7 @@ func TestUndoContinuesAfterAnError(t *testing.T) {
 func TestUndoWithoutALog(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, nil)
-	if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
-		t.Fatal(err)
-	}
+	s.prepared(t)
 	env := s.env
 	env.Dir = filepath.Join(t.TempDir(), "gone")
 	if err := Undo(t.Context(), s.ledger.pending, env); err != nil {
@@ -136,9 +132,7 @@ func TestUndoFails(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, actor{At: DoUndo, How: how}, nil)
-			if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
-				t.Fatal(err)
-			}
+			s.prepared(t)
 			s.c.Patience = time.Second
 			wantError(t, s.Close(t.Context()), want, "is not undone", s.arms[0].preparation.Folder)
 			for _, c := range s.ledger.pending {
