@@ -74,7 +74,7 @@ func startJVM(t testing.TB, newPIDs bool, flags ...string) jvm {
 	if err := os.WriteFile(source, []byte(churn), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("java", append(flags, "-Xmx64m", source)...)
+	cmd := exec.Command("java", append(flags, "-XX:TieredStopAtLevel=1", "-Xmx64m", source)...) // compiles itself cheaply
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if newPIDs {
 		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tare/internal/clock"
@@ -68,26 +67,27 @@ func (o oversleeper) Sleep(ctx context.Context, d time.Duration) error {
 
 // TestSleepersOfAStallDoNotGoTogether: their time has come for all of them when the host goes on.
 func TestSleepersOfAStallDoNotGoTogether(t *testing.T) {
-	const rate, n = 50.0, 20
-	l := New(oversleeper{until: time.Now().Add(500 * time.Millisecond)}, rate)
-	var mu sync.Mutex
-	var at []time.Time
-	var all sync.WaitGroup
-	for range n {
-		all.Go(func() {
-			if err := l.Wait(t.Context()); err != nil {
-				t.Error(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			at = append(at, time.Now())
-		})
-	}
-	all.Wait()
-	slices.SortFunc(at, time.Time.Compare)
-	if took := at[n-1].Sub(at[0]); took < 200*time.Millisecond {
-		t.Errorf("%d requests went within %v of one another, at %g/s", n, took, rate)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const rate, n = 50.0, 20
+		l := New(oversleeper{until: time.Now().Add(500 * time.Millisecond)}, rate)
+		at := make(chan time.Time, n)
+		for range n {
+			go func() {
+				if err := l.Wait(t.Context()); err != nil {
+					t.Error(err)
+				}
+				at <- time.Now()
+			}()
+		}
+		first := <-at
+		last := first
+		for range n - 1 {
+			last = <-at
+		}
+		if took := last.Sub(first); took < 200*time.Millisecond {
+			t.Errorf("%d requests went within %v of one another, at %g/s", n, took, rate)
+		}
+	})
 }
 
 func TestWaitEndsWithItsContext(t *testing.T) {
