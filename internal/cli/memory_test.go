@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strings"
@@ -35,6 +36,8 @@ const (
 func peakHeap(t *testing.T, args ...string) (heap int64, code int, out string) {
 	t.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(20)) // so that hardly any garbage is counted
+	ballast := make([]byte, 64<<20)                  // with which a small heap is not collected all the time
+	defer runtime.KeepAlive(ballast)
 	debug.FreeOSMemory()
 	before := heapInUse()
 	done, sampled := make(chan struct{}), make(chan int64)

@@ -44,8 +44,8 @@ func once(text string) func(net.Conn) {
 	})
 }
 
-// Both engines must say the same about the same servers, and every call weighs what its request and its answer weigh, in
-// whatever pieces they come.
+// Both engines must say the same about the same servers, and every call weighs what its request and its answer weigh,
+// in whatever pieces they come.
 func TestOutcomes(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
