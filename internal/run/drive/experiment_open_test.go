@@ -118,7 +118,7 @@ func (v *mixTarget) explored(t *testing.T, r capacity.Result) []limit.Experiment
 	t.Helper()
 	v.clock = clock.NewFake(time.Unix(0, 0))
 	if v.addr == "" {
-		v.addr = "127.0.0.1:80"
+		v.addr = "192.0.2.1:80" // nobody looks for the process that listens there
 	}
 	req, _ := start(t, &v.exactTarget, run.Blocks{})
 	req.Env.Clock, req.Load = v.clock, usualLoad()
@@ -189,10 +189,12 @@ func TestExperimentsByOperation(t *testing.T) {
 		cheap, dear float64
 		kind        limit.Kind
 	}{
-		"refuses at a rate": {&mixTarget{rate: 100, refuses: true, takes: unequal()}, 100, 100, 100, limit.RateLimit},
-		"lets wait":         {&mixTarget{rate: 100, takes: unequal()}, 100, 100, 100, limit.RateLimit},
-		"slots":             {&mixTarget{slots: 2, takes: unequal()}, 111, 500, 62.5, limit.Unknown},
-		"alike":             {&mixTarget{slots: 2, takes: both(18 * time.Millisecond)}, 111, 0, 0, limit.Unknown},
+		"refuses at a rate": {
+			&mixTarget{addr: "127.0.0.1:80", rate: 100, refuses: true, takes: unequal()}, 100, 100, 100, limit.RateLimit,
+		},
+		"lets wait": {&mixTarget{rate: 100, takes: unequal()}, 100, 100, 100, limit.RateLimit},
+		"slots":     {&mixTarget{slots: 2, takes: unequal()}, 111, 500, 62.5, limit.Unknown},
+		"alike":     {&mixTarget{slots: 2, takes: both(18 * time.Millisecond)}, 111, 0, 0, limit.Unknown},
 	} {
 		made := c.target.explored(t, found(c.rate, signature.Unknown))
 		also := others(made)
@@ -231,8 +233,8 @@ func TestExperimentsBySource(t *testing.T) {
 		want      float64
 		scope     string
 	}{
-		"each address":          {"", true, 300, limit.EachCaller},
-		"all together":          {"", false, 100, ""},
+		"each address":          {"127.0.0.1:80", true, 300, limit.EachCaller},
+		"all together":          {"127.0.0.1:80", false, 100, ""},
 		"not on this host":      {"192.0.2.1:80", true, 0, ""},
 		"this host over v6":     {"[::1]:80", true, 0, ""},
 		"this host, v4 over v6": {"[::ffff:127.0.0.1]:80", true, 300, limit.EachCaller},
