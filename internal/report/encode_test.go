@@ -231,30 +231,22 @@ func TestUnknownIsAbsent(t *testing.T) {
 	}
 }
 
-func TestHostileTextStaysText(t *testing.T) {
-	for _, form := range []string{"text", "markdown"} {
-		got := string(encode(t, Encoders()[form], stored("hostile")))
-		for _, r := range got {
-			if r != '\n' && (r < ' ' || r == 0x7f || r == '\u202e') {
-				t.Errorf("%s holds %U", form, r)
-			}
-		}
-		if form == "markdown" && strings.Contains(got, "<script") {
-			t.Errorf("markdown holds HTML:\n%s", got)
-		}
-	}
-}
-
-type brokenWriter struct{}
+// failing is a writer into which nothing can be written.
+type failing struct{}
 
 var errBroken = errors.New("broken")
 
-func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
+func (failing) Write([]byte) (int, error) { return 0, errBroken }
 
 func TestWriteErrorsAreReported(t *testing.T) {
 	for form, e := range Encoders() {
-		if err := e(brokenWriter{}, enforcers()); !errors.Is(err, errBroken) {
+		if err := e(failing{}, enforcers()); !errors.Is(err, errBroken) {
 			t.Errorf("%s: %v", form, err)
+		}
+	}
+	for _, moments := range []int{1, 5000} { // these do not fit into the buffer of the writer
+		if err := WriteWindows(failing{}, make([]Moment, moments)); !errors.Is(err, errBroken) {
+			t.Errorf("%d windows: %v", moments, err)
 		}
 	}
 }

@@ -327,15 +327,27 @@ func TestActionBenchmark(t *testing.T) {
 	}
 }
 
+// TestFormsOfBlocksSayThatThereAreNone: tools that take lines for independent repetitions are refused what is none,
+// with a sentence that says where to look instead.
 func TestFormsOfBlocksSayThatThereAreNone(t *testing.T) {
-	for _, form := range []string{"benchfmt", "hyperfine", "github-action-benchmark"} {
-		if err := Encoders()[form](io.Discard, stored("accept-queue")); !errors.Is(err, ErrNoBlocks) ||
-			!strings.HasPrefix(err.Error(), form+": ") {
-			t.Errorf("%s of a capacity: %v", form, err)
+	for _, c := range []struct {
+		form string
+		of   *Report
+		is   error // nil: any
+		says string
+	}{
+		{"benchfmt", stored("accept-queue"), ErrNoBlocks, ""},
+		{"hyperfine", stored("accept-queue"), ErrNoBlocks, ""},
+		{"github-action-benchmark", stored("accept-queue"), ErrNoBlocks, ""},
+		{"benchfmt", xacmlSoak(), ErrWindows, "github-action-benchmark"},
+		{"hyperfine", xacmlSoak(), ErrWindows, "github-action-benchmark"},
+		{"hyperfine", unreliable(), nil, "wall"},
+	} {
+		err := Encoders()[c.form](io.Discard, c.of)
+		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.HasPrefix(err.Error(), c.form+": ") ||
+			!strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s of %s: %v, want %v", c.form, c.of.Experiment.Name, err, c.is)
 		}
-	}
-	if err := Hyperfine(io.Discard, unreliable()); err == nil || !strings.Contains(err.Error(), "wall") {
-		t.Errorf("hyperfine without times: %v", err)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
-	"io"
 	"math"
 	"reflect"
 	"regexp"
@@ -430,32 +428,6 @@ func TestWindowsReadBack(t *testing.T) {
 	}
 	if whole[at["response_p99_seconds"]] != "" {
 		t.Error("quantiles were added up")
-	}
-}
-
-func TestWindowsSayWhenTheyCannotBeWritten(t *testing.T) {
-	broken := errors.New("full")
-	if err := WriteWindows(failing{broken}, make([]Moment, 5000)); !errors.Is(err, broken) {
-		t.Errorf("error %v", err)
-	}
-}
-
-type failing struct{ err error }
-
-func (f failing) Write([]byte) (int, error) { return 0, f.err }
-
-// TestWindowsAreNoRepetitions: tools that take lines for independent repetitions are refused, with a sentence that says
-// where to look instead.
-func TestWindowsAreNoRepetitions(t *testing.T) {
-	for _, form := range []string{"benchfmt", "hyperfine"} {
-		err := Encoders()[form](io.Discard, xacmlSoak())
-		if !errors.Is(err, ErrWindows) || !strings.HasPrefix(err.Error(), form+": ") ||
-			!strings.Contains(err.Error(), "github-action-benchmark") {
-			t.Errorf("%s of a soak: %v", form, err)
-		}
-	}
-	if err := ActionBenchmark(io.Discard, xacmlSoak()); err != nil {
-		t.Error(err)
 	}
 }
 
