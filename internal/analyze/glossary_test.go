@@ -54,7 +54,7 @@ func TestEveryWordIsExplained(t *testing.T) {
 	for _, s := range []capacity.Stop{
 		capacity.StopFound, capacity.StopMaxRate, capacity.StopClient, capacity.StopNoAnswer, capacity.StopFailing,
 		capacity.StopTime,
-		capacity.StopCanceled, capacity.StopDown, capacity.StopLadder, capacity.StopNoRetry,
+		capacity.StopCanceled, capacity.StopDown, capacity.StopRefusing, capacity.StopLadder, capacity.StopNoRetry,
 	} {
 		words = append(words, string(s))
 	}

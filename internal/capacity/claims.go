@@ -60,7 +60,7 @@ func (r *Result) claim(t Trace, b base) {
 		r.broke(t, b, over)
 	}
 	switch {
-	case t.Stop == StopDown:
+	case t.Stop.Down():
 		r.Broke = true
 		r.BrokeAbove, _ = t.fastestKeptUp(anyLength)
 	case !r.Broke:
@@ -93,7 +93,7 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 		}
 		return
 	}
-	if t.Stop != StopDown {
+	if !t.Stop.Down() {
 		r.AtLeast = least
 	}
 	r.AtMost = r.VerifiedHigh
@@ -124,7 +124,7 @@ func (r *Result) number(t Trace, f judgement, spare float64) bool {
 	lo, hi := r.VerifiedLow, r.VerifiedHigh
 	traits := f.verdict.Method().Traits()
 	switch {
-	case t.Stop == StopDown || lo == 0 || hi == 0 || hi > lo*farApart:
+	case t.Stop.Down() || lo == 0 || hi == 0 || hi > lo*farApart:
 		return false
 	case f.Value <= 0:
 		f.Estimate = stat.Estimate{Value: math.Sqrt(lo * hi), Lo: lo, Hi: hi, Level: level}

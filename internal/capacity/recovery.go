@@ -3,8 +3,10 @@ package capacity
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
+	"tare/internal/load"
 	"tare/internal/stat"
 	"tare/internal/unit"
 )
@@ -123,8 +125,17 @@ func (r *session) recovery() error {
 	return err
 }
 
+// refused reports whether the last probes were refused: a limiter does so, too, as long as it remembers the load.
+func (v *Recovery) refused() bool {
+	last := v.Probes[max(0, len(v.Probes)-5):]
+	return len(last) > 0 && !slices.ContainsFunc(last, func(p Probe) bool { return p.Outcome != load.Refused })
+}
+
 // unanswered says of a target that it did not come back.
 func (v *Recovery) unanswered() string {
+	if v.refused() {
+		return fmt.Sprintf("single calls were still refused %.0f s after the load had stopped", v.Deadline.Seconds())
+	}
 	return fmt.Sprintf("single calls were not answered well within %s any more after the load had stopped",
 		unit.Seconds(v.Limit.Seconds()))
 }

@@ -357,6 +357,10 @@ func (r *Result) recover(t Trace) {
 	if r.IdleDropped {
 		after = fmt.Sprintf(", after the client had closed its idle connections at %.1f s", (*dropped - v.Start).Seconds())
 	}
+	if !v.Recovered && v.refused() {
+		r.RecoveryNote = "refuses: " + v.unanswered() + after
+		return
+	}
 	if !v.Recovered || len(v.Probes) == 0 {
 		r.RecoveryNote = fmt.Sprintf("wedged: fresh calls were still not answered well within %s, %.0f s after the load had "+
 			"stopped%s", unit.Seconds(v.Limit.Seconds()), v.Deadline.Seconds(), after)

@@ -43,7 +43,7 @@ func Search(ctx context.Context, s Stream, o Options, on func(Event)) (Trace, er
 	if err == nil && (r.t.Stop == StopMaxRate || r.t.Stop == StopFound || r.t.Stop == StopClient) {
 		err = r.end(r.rates())
 	}
-	if err == nil && r.t.Stop != StopDown {
+	if err == nil && !r.t.Stop.Down() {
 		err = r.end(r.recovery())
 	}
 	r.read()
@@ -109,7 +109,11 @@ func (r *session) end(err error) error {
 		r.stop(StopTime, fmt.Sprintf("the search was given %.0f s", r.o.MaxSeconds))
 		return nil
 	case errors.Is(err, errDown):
-		r.stop(StopDown, r.t.Recovery.unanswered())
+		stop := StopDown
+		if r.t.Recovery.refused() {
+			stop = StopRefusing
+		}
+		r.stop(stop, r.t.Recovery.unanswered())
 		return nil
 	case r.ctx.Err() != nil:
 		r.stop(StopCanceled, "interrupted")

@@ -71,8 +71,12 @@ const (
 	StopCanceled Stop = "canceled"      // the caller gave up
 	StopLadder   Stop = "ladder"        // all points of a ladder were measured
 	StopDown     Stop = "down"          // the target broke, and did not answer single calls again
+	StopRefusing Stop = "refusing"      // the target broke, and refused single calls from then on
 	StopNoRetry  Stop = "not-recovered" // a ladder's target did not answer again after a point
 )
+
+// Down reports whether the target did not come back after it broke.
+func (s Stop) Down() bool { return s == StopDown || s == StopRefusing }
 
 // Probe is one call of the recovery probe, on a connection of its own.
 type Probe struct {

@@ -40,7 +40,7 @@ type Capacity struct {
 	// Valid is false where the generator was the limit: then nothing is said about the target.
 	Valid bool `json:"valid"`
 	// Stop says why the search ended: "found", "max-rate", "client", "no-answer", "failing", "time", "canceled", "down",
-	// "ladder", "not-recovered"; Reason says it in a sentence.
+	// "refusing", "ladder", "not-recovered"; Reason says it in a sentence.
 	Stop   string  `json:"stop,omitempty"`
 	Reason string  `json:"reason,omitempty"`
 	Points []Point `json:"points,omitempty"` // of a ladder
@@ -56,6 +56,10 @@ type Finding struct {
 // Bound says what is known of a capacity that is not a number: a clause without its subject; "" where nothing is known.
 func (c *Capacity) Bound() string {
 	switch {
+	case c.Stop == "refusing" && c.BrokeAbove != nil:
+		return "broke above " + unit.PerSecond(*c.BrokeAbove) + " and refuses all calls since"
+	case c.Stop == "refusing":
+		return "broke and refuses all calls since; no rate was seen to hold"
 	case c.Stop == "down" && c.BrokeAbove != nil:
 		return "broke above " + unit.PerSecond(*c.BrokeAbove) + " and stayed down"
 	case c.Stop == "down":

@@ -56,7 +56,7 @@ func capacitySentence(c *Capacity) string {
 	case len(c.Points) > 0 && c.Broke && c.VerifiedLow != nil && c.VerifiedHigh != nil:
 		return "It holds " + unit.PerSecond(*c.VerifiedLow) + " and breaks at " + unit.PerSecond(*c.VerifiedHigh) + answers +
 			"."
-	case len(c.Points) == 0 && c.Stop == "down":
+	case len(c.Points) == 0 && capacity.Stop(c.Stop).Down():
 		return "It " + c.Bound() + answers + "."
 	case len(c.Points) == 0 && !c.Broke && c.AtLeast != nil:
 		return "It did not break: it holds at least " + unit.PerSecond(*c.AtLeast) + "."

@@ -354,6 +354,9 @@ func afterStop(s capacity.Stop, bounded bool) string {
 	case s == capacity.StopDown:
 		return "restart the target, and look in its log for the reason; a max_rate below the rate at which it broke keeps " +
 			"it up"
+	case s == capacity.StopRefusing:
+		return "see in what it answers why it refuses: of a quota wait until it is over, and ask with fewer calls " +
+			"(load.max_time, load.max_rate); of a fault restart the target, and look in its log"
 	case s == capacity.StopNoRetry:
 		return "restart the target, and measure the points that are missing in a run of their own (load.rates)"
 	case s == capacity.StopCanceled:

@@ -125,6 +125,8 @@ func (c *Capacity) recovery() (label, text string) {
 	switch {
 	case !c.Broke && !c.Wedged && (note != "" || c.RecoverySeconds != nil):
 		return "afterwards", "it answers single calls"
+	case c.Wedged && strings.HasPrefix(note, "refuses: "):
+		return "refuses", strings.TrimPrefix(note, "refuses: ")
 	case c.Wedged && note != "":
 		return "wedged", note
 	case c.Wedged:

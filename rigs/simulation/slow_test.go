@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +46,20 @@ func TestLadderOfASlowTarget(t *testing.T) {
 	for _, p := range points {
 		if p.Success != 1 || p.RecoverySeconds == nil {
 			t.Errorf("at %v/s %.0f %% succeed, and fresh calls after %v s", p.Rate, 100*p.Success, p.RecoverySeconds)
+		}
+	}
+}
+
+// TestSpentQuotaIsNotCalledDead: a target that answers so many calls and then refuses all, whatever the rate, is said to
+// refuse, and nobody is told to restart it.
+func TestSpentQuotaIsNotCalledDead(t *testing.T) {
+	for _, quota := range []float64{200, 1200} {
+		o := capacity.Options{MaxRate: 300, Timeout: 5 * time.Second}.Defaults()
+		b := &bucket{latency: latency{rand.New(rand.NewPCG(1, 2)), 0.005}, burst: quota, tokens: quota}
+		w := &World{server: open{rule: b}, timeout: o.Timeout, maxConns: o.MaxConns, maxRate: o.MaxRate}
+		r := capacity.Assess(searched(t, w, o))
+		if r.Stop != capacity.StopRefusing || !strings.Contains(r.RecoveryNote, "still refused") {
+			t.Errorf("%.0f calls: stop %q (%s), %q", quota, r.Stop, r.Reason, r.RecoveryNote)
 		}
 	}
 }
