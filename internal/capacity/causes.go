@@ -394,6 +394,25 @@ func (t Trace) busy(since time.Duration) (from, to time.Duration, ok bool) {
 	return from, to, ok && to-from > 5*time.Second
 }
 
+// longEnoughBusy is how long a target is busy at least for what it does to be no moment's weakness.
+const longEnoughBusy = 10 * time.Second
+
+// busyFrom is what a target did in an overload and, where that was short, as it was kept busy after it; and for how
+// long that was.
+func (t Trace) busyFrom(over []Step) (e stat.Estimate, length time.Duration) {
+	if len(over) == 0 || over[0].ClientLimited {
+		return e, 0
+	}
+	from, to := span(over)
+	from += min((to-from)/10, time.Second)
+	for _, s := range t.Steps {
+		if after := s.Segment.Start - to; s.Role == RoleBusy && after >= 0 && after < poll && to-from < longEnoughBusy {
+			to = s.Segment.End
+		}
+	}
+	return flow(t, from, to), to - from
+}
+
 // busyGoodput is what a service did at the end of the stretch in which it was kept busy.
 func (t Trace) busyGoodput(over []Step) (stat.Estimate, bool) {
 	_, end := span(over)

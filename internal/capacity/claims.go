@@ -240,7 +240,7 @@ func (r *Result) findings(t Trace, b base) {
 			"rates %s", short(first), short(b.p50))})
 	}
 	if !r.Signature.Method().Traits().Saves { // else what was saved up explains it
-		r.Findings = append(r.Findings, t.changes()...)
+		r.Findings = append(r.Findings, t.changes(r.Signature.Class)...)
 	}
 	if f := t.callers(r, b.floor); f != nil {
 		r.Findings = append(r.Findings, *f)
@@ -301,14 +301,19 @@ func (t Trace) singly() time.Duration {
 
 func short(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 
-// changes finds rates that held after they or lower ones had broken, and the other way round, further apart than
-// confirmations err, and for as long; and what a service that was kept busy did before and after.
-func (t Trace) changes() []Finding {
-	const apart = 1.1
+// apart is how many times as much a target does at least for a change to be said: more than confirmations err.
+const apart = 1.1
+
+// changes finds rates that held after they or lower ones had broken, and the other way round, for as long; what a
+// service that was kept busy did before and after; and overloads that it did more in than in an earlier one.
+func (t Trace) changes(class signature.Class) []Finding {
 	if len(t.Steps) == 0 {
 		return nil
 	}
 	var up, down *Finding
+	if class != signature.Unknown {
+		up = t.rose()
+	}
 	var steps []Step
 	for _, s := range t.Steps {
 		if !s.confirmation() {
@@ -343,6 +348,35 @@ func (t Trace) changes() []Finding {
 		}
 	}
 	return out
+}
+
+// rose finds an overload in which the target did less, for a while, than in the last one, and than a rate that held
+// since.
+func (t Trace) rose() *Finding {
+	over := lastOverload(t)
+	if len(over) == 0 {
+		return nil
+	}
+	now, _ := t.busyFrom(over)
+	for _, s := range t.Steps {
+		if s.Role != RoleOverload || s.Attempt >= over[0].Attempt {
+			continue
+		}
+		was, length := t.busyFrom(t.overload(s.Attempt))
+		if most := apart * was.Hi; length < longEnoughBusy || most <= 0 || s.Rate < most || now.Lo < most {
+			continue
+		}
+		i := slices.IndexFunc(t.Steps, func(s Step) bool {
+			return s.Segment.Start >= over[0].Segment.Start && s.confirmation() && *s.Passed && s.Rate >= apart*was.Hi
+		})
+		if i >= 0 {
+			held := t.Steps[i]
+			return &Finding{Autoscaling, fmt.Sprintf("%s/s broke at first: kept busy, it answered %s/s for %.0f s; and %s/s "+
+				"held %.0f s after the beginning: the capacity rose meanwhile", number(s.Rate), number(was.Value),
+				length.Seconds(), number(held.Rate), (held.Segment.Start - t.Steps[0].Segment.Start).Seconds())}
+		}
+	}
+	return nil
 }
 
 // Interval is what the search licenses to say of the capacity, for budgets: an open side is infinite, a value that is
