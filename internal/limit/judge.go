@@ -124,7 +124,7 @@ func (f *facts) unexplained() (out []string) {
 			"calls wait look alike from outside", inFlight(f.atOnce()), bandwidth))
 	case f.sameRate() != "":
 		out = append(out, fmt.Sprintf("the rate is %s: what it is short of cannot be seen from outside", f.sameRate()))
-	case f.fallsShort(f.full().measured()):
+	case f.fallsShort(f.full().measured()) && f.full().Service < 1.5*f.all[0].Service:
 		x := f.full()
 		out = append(out, fmt.Sprintf("the experiments ended before it was full: with %d in flight at most it does %s, "+
 			"where a call takes %s, and it holds %s", x.InFlight, perSecond(x.Rate()), unit.Seconds(x.Service),

@@ -205,6 +205,17 @@ func TestOneSlowPlace(t *testing.T) {
 	}
 }
 
+// TestLessThanInTheSearch: a target that lets calls wait at a rate far below one that it held is full, and slower than
+// it was: what fills it is not stated, nor that the experiments ended before.
+func TestLessThanInTheSearch(t *testing.T) {
+	x := []Experiment{counted(1, 10), counted(2, 20), counted(4, 20), counted(8, 20)}
+	v := Judge(Evidence{Rate: 100, Lo: 95, Hi: 105, Idle: .01, Experiments: x, Signature: queueing()})
+	said := strings.Join(v.Evidence, "\n")
+	if v.Known() || strings.Contains(said, "it is full with") || strings.Contains(said, "before it was full") {
+		t.Errorf("%s %q", v.Kind, v.Evidence)
+	}
+}
+
 // isNear reports whether a setting is what it should be, its number within a fifth.
 func isNear(got, want string) bool {
 	number := regexp.MustCompile(`[0-9.]+`)
