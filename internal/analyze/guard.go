@@ -75,6 +75,7 @@ func (a *analysis) guard(t *record.Trial) error {
 	}
 	a.rep.Guard = append(a.rep.Guard, g)
 	a.guardGenerator(t, points, calls, g.Points)
+	a.busyPoints(t, points)
 	a.logs = append(a.logs, calls)
 	return calls.Err()
 }

@@ -11,6 +11,7 @@ import (
 	"tare/internal/guard"
 	"tare/internal/load"
 	"tare/internal/metric"
+	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/report"
 )
@@ -189,6 +190,46 @@ func TestPassIsEarned(t *testing.T) {
 		}}
 		if f := a.guardFinding(b, "default"); f.verdict != x.want || !strings.Contains(f.how, x.why) {
 			t.Errorf("%s: %s, %q; want %s, %q", name, f.verdict, f.how, x.want, x.why)
+		}
+	}
+}
+
+// TestBusyPoints: other work on the host while the points were offered is a warning; the work of generator and target is
+// none, whether the target's is known by its address or by probes, and where it is hidden, that is said.
+func TestBusyPoints(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]struct {
+		busy, stolen float64  // of 20 CPU-seconds
+		target       *float64 // of each of two points
+		probed       float64
+		local        bool
+		want         string
+	}{
+		"its own": {busy: 10, target: new(4.0), local: true},
+		"others": {
+			busy: 18, target: new(4.0), local: true,
+			want: "other work used 40 % of this host's CPU time while the points were offered: rates and times are those of",
+		},
+		"its own, probed": {busy: 10, probed: 9, local: true},
+		"hidden":          {busy: 18, local: true, want: "other processes, the server under test among them, used 80 %"},
+		"elsewhere":       {busy: 18, want: "other work used 80 %"},
+		"stolen":          {busy: 2, stolen: 1, want: "the hypervisor took 5 % of this host's CPU time while the points"},
+	} {
+		trial := &record.Trial{Generator: []record.Generator{{Placement: &record.Placement{Local: x.local}}}}
+		if x.probed > 0 {
+			for when, v := range map[record.When]float64{record.Before: 7, record.After: 7 + x.probed} {
+				trial.Samples = append(trial.Samples, record.Samples{When: when, Samples: []metric.Sample{
+					{Subject: "pdp", Metric: probe.CPU.Name, Value: v},
+				}})
+			}
+		}
+		half := guard.Point{TargetCPU: x.target, Segment: load.Segment{Effort: &load.Effort{
+			CPU: 1, Host: &load.Processors{All: 10, Busy: x.busy / 2, Stolen: x.stolen / 2},
+		}}}
+		a := &analysis{rec: &record.Record{}, rep: &report.Report{}}
+		a.busyPoints(trial, []guard.Point{half, {}, half})
+		if got := strings.Join(a.rep.Warnings, "; "); (got == "") != (x.want == "") || !strings.Contains(got, x.want) {
+			t.Errorf("%s: %q, want %q", name, got, x.want)
 		}
 	}
 }

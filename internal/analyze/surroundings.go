@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"tare/internal/guard"
 	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/stat"
@@ -62,6 +63,38 @@ func (a *analysis) busySearch() {
 	}
 	if share := stolen / all; share >= stealShare {
 		a.warn("", "the hypervisor took %.0f %% of this host's CPU time during the search", 100*share)
+	}
+}
+
+// busyPoints warns of a host that had other work to do while the points of a guard were offered. What the target used is
+// known of its processes that listen, or of all that were probed.
+func (a *analysis) busyPoints(t *record.Trial, points []guard.Point) {
+	var all, busy, stolen, used, target float64
+	hidden := false
+	for i := range points {
+		e := points[i].Segment.Effort
+		if e == nil || e.Host == nil {
+			continue
+		}
+		all, busy, stolen, used = all+e.Host.All, busy+e.Host.Busy, stolen+e.Host.Stolen, used+e.CPU
+		if points[i].TargetCPU == nil {
+			hidden = isLocal(t)
+		} else {
+			target += *points[i].TargetCPU
+		}
+	}
+	if !(all > 0) {
+		return
+	}
+	if probed, known := targetCPU(t); known {
+		target, hidden = max(target, probed), false
+	}
+	if others := (busy - used - target) / all; others >= busyShare {
+		a.warn(t.Treatment, "%s while the points were offered: rates and times are those of a busy host",
+			otherWork(others, hidden))
+	}
+	if share := stolen / all; share >= stealShare {
+		a.warn(t.Treatment, "the hypervisor took %.0f %% of this host's CPU time while the points were offered", 100*share)
 	}
 }
 

@@ -1,5 +1,11 @@
 package capacity
 
+import (
+	"math"
+
+	"tare/internal/load"
+)
+
 // A Use is what the processors of generator and target did in some steps, in seconds.
 type Use struct {
 	All       float64 // busy, idle and stolen; 0: not known
@@ -13,6 +19,28 @@ type Use struct {
 
 // OverloadUse is the use in the overload that the trace is judged by.
 func (t Trace) OverloadUse() Use { return useOf(lastOverload(t)) }
+
+// Crowded reports whether other work may have kept the target from its processors in each step of that overload, as far
+// as the steps at lower rates that held show it.
+func (t Trace) Crowded() bool {
+	over := lastOverload(t)
+	lowest := math.Inf(1)
+	for i := range over {
+		lowest = min(lowest, over[i].Rate)
+	}
+	var held []load.Segment
+	for _, s := range t.Steps {
+		if (s.Role == RoleRamp || confirms(s.Role)) && s.Passed != nil && *s.Passed && !s.ClientLimited && s.Rate < lowest {
+			held = append(held, s.Segment)
+		}
+	}
+	for i := range over {
+		if !over[i].Segment.InCrowd(nil, held) {
+			return false
+		}
+	}
+	return len(over) > 0
+}
 
 // useOf sums the steps whose use is known.
 func useOf(steps []Step) (u Use) {

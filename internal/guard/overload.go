@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"tare/internal/load"
 	"tare/internal/stat"
 )
 
@@ -59,16 +60,16 @@ func CrowdOf(points []Seen) (c Crowd, ok bool) {
 func degradedFrom(points []Seen, byWhomever bool) (o Overload, ok bool, crowd Crowd) {
 	kept := keptUp(points)
 	var below Legitimate
-	var sound []*Seen
+	var sound []load.Segment
 	fastest := time.Duration(0)
 	for i := range kept {
 		p := &kept[i]
 		here := Overload{Rate: p.Rate, MedianBelow: fastest, Median: p.Median}
 		if here.degraded(&below, &p.Legitimate) {
 			switch {
-			case !byWhomever && p.inCrowd(sound) && !p.answeredFewer(&below):
+			case !byWhomever && p.Segment.InCrowd(p.TargetCPU, sound) && !p.answeredFewer(&below):
 				if crowd.Rate == 0 {
-					crowd = Crowd{p.Rate, p.busy()}
+					crowd = Crowd{p.Rate, p.Segment.Busy()}
 				}
 			case !ok:
 				o, ok = here, true
@@ -76,7 +77,7 @@ func degradedFrom(points []Seen, byWhomever bool) (o Overload, ok bool, crowd Cr
 			continue
 		}
 		o, ok, crowd = Overload{}, false, Crowd{}
-		sound = append(sound, p)
+		sound = append(sound, p.Segment)
 		below.Served, below.Wrong = below.Served+p.Legitimate.Served, below.Wrong+p.Legitimate.Wrong
 		below.Failed, below.Unsent = below.Failed+p.Legitimate.Failed, below.Unsent+p.Legitimate.Unsent
 		if p.Median > 0 && (fastest == 0 || p.Median < fastest) {
@@ -110,6 +111,16 @@ func (o *Overload) degraded(below, here *Legitimate) bool {
 	o.FewerServed = now.Hi < before.Lo-fewerServed
 	o.Slower = o.MedianBelow > 0 && o.Median >= timesSlower*o.MedianBelow && o.Median-o.MedianBelow >= slowerBy
 	return o.FewerServed || o.Slower
+}
+
+// answeredFewer reports whether fewer calls than at lower rates got an answer other than an error, even if those that
+// got none count as answered: a call that waits for a processor times out, and an error is the target's own.
+func (s *Seen) answeredFewer(below *Legitimate) bool {
+	n := s.Legitimate
+	n.Served, n.Failed, n.Unsent = n.Served+s.Unanswered+n.Unsent, n.Failed-min(n.Failed, s.Unanswered), 0
+	now, known := n.answered().Share()
+	before, also := below.answered().Share()
+	return known && also && now.Hi < before.Lo-fewerServed
 }
 
 // keptUp returns the points without conditions at which the generator kept up, the slowest first.

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"tare/internal/capacity"
+	"tare/internal/load"
 	"tare/internal/signature"
 )
 
@@ -113,5 +116,42 @@ func TestFailuresBesideOtherWork(t *testing.T) {
 				t.Errorf("without the target's processor time, and a generator that had none for long: %+v", got)
 			}
 		})
+	}
+}
+
+// TestFailuresInACrowd: where what the target had is not known, a failure that only waiting shows is withheld if the
+// steps that held show that others kept the processors busy, and is named if they show that they were free.
+func TestFailuresInACrowd(t *testing.T) {
+	const seconds = 2
+	step := func(role capacity.Role, rate, busy float64, passed *bool) capacity.Step {
+		return capacity.Step{Role: role, Rate: rate, Attempt: 1, Passed: passed, Segment: load.Segment{
+			End: seconds * time.Second, Offered: int(seconds * rate), Effort: &load.Effort{
+				Seconds: seconds, CPU: .1, Host: &load.Processors{All: 2 * seconds, Busy: 2 * seconds * busy},
+			},
+		}}
+	}
+	for name, x := range map[string]struct {
+		low, high, over float64 // how busy the processors were
+		class           signature.Class
+		named           bool
+	}{
+		"others all the time":    {low: .97, high: .98, over: .98, class: signature.Collapse},
+		"others in the end":      {low: .05, high: .06, over: .98, class: signature.Shedding},
+		"its own work":           {low: .2, high: .7, over: .98, class: signature.Collapse, named: true},
+		"processors are left":    {low: .05, high: .06, over: .1, class: signature.Collapse, named: true},
+		"others, and it refused": {low: .97, high: .98, over: .98, class: signature.TokenBucket, named: true},
+	} {
+		trace := &capacity.Trace{Steps: []capacity.Step{
+			step(capacity.RoleRamp, 40, x.low, new(true)), step(capacity.RoleRamp, 160, x.high, new(true)),
+			step(capacity.RoleRamp, 320, x.over, new(false)), step(capacity.RoleOverload, 220, x.over, new(false)),
+		}}
+		res := &capacity.Result{}
+		res.Signature = signature.Verdict{Class: x.class, Met: signature.Failure{
+			Class: x.class, Certainty: signature.Likely, Evidence: []string{"calls had waited"},
+		}}
+		e := EvidenceOf(res, trace, nil)
+		if got := e.Failure(); got.Known() != x.named || !x.named && !strings.Contains(got.Evidence[0], "98 % busy") {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }

@@ -28,6 +28,8 @@ type Evidence struct {
 	Experiments []Experiment
 	Local       signature.Local
 	Overload    capacity.Use // what the processors did in the overload that Signature is about
+	// Crowded says that other work may have kept the target from its processors then.
+	Crowded bool
 }
 
 // fewEnds is how many calls must have ended for how a rate grows.

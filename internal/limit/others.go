@@ -25,6 +25,9 @@ func (e *Evidence) Failure() signature.Failure {
 	case !known && waited >= signature.MostQueued:
 		why = "the generator itself had no processor for " + percent(waited) + " of the time, and what the target had is " +
 			"not known"
+	case !known && e.Crowded:
+		why = "the processors were " + percent(e.Overload.BusyShare()) + " busy meanwhile, as far as is known mostly with " +
+			"other work"
 	default:
 		return out
 	}
