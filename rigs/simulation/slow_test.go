@@ -50,7 +50,7 @@ func TestLadderOfASlowTarget(t *testing.T) {
 	}
 }
 
-// TestSpentQuotaIsNotCalledDead: a target that answers so many calls and then refuses all, whatever the rate, is said to
+// TestSpentQuotaIsNotCalledDead: a target that answers so many calls and then refuses all, at any rate, is said to
 // refuse, and nobody is told to restart it.
 func TestSpentQuotaIsNotCalledDead(t *testing.T) {
 	for _, quota := range []float64{200, 1200} {
