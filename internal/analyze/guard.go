@@ -243,6 +243,9 @@ func breachesOf(all []guard.Breach, points []guard.Point) []report.Breach {
 			if b.At >= p.Segment.Start {
 				x.At, x.Point, x.Rate = (b.At - p.Segment.Start).Seconds(), p.Name, p.Rate
 				if p.Name == "" {
+				if p.Condition != nil && p.Condition.Begun > 0 {
+					x.At = (b.At - p.Condition.Begun).Seconds()
+				}
 					x.Point = unit.PerSecond(p.Rate)
 				}
 			}

@@ -250,6 +250,28 @@ func TestEachTrespassIsDecided(t *testing.T) {
 	}
 }
 
+// TestBreachesAreTimed: when a breach was is told as the first of its point is: since the point began, or the condition.
+func TestBreachesAreTimed(t *testing.T) {
+	t.Parallel()
+	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	segment := func(from, to float64) load.Segment { return load.Segment{Start: at(from), End: at(to)} }
+	points := []guard.Point{
+		{Rate: 60, Segment: segment(1, 6)},
+		{
+			Name: "late", Rate: 60, Segment: segment(10, 25),
+			Condition: &guard.Condition{Name: "late", Begun: at(12), Ended: at(14)},
+		},
+	}
+	got := breachesOf([]guard.Breach{{At: at(3)}, {At: at(15)}, {At: at(11)}}, points)
+	for i, want := range []report.Breach{
+		{At: 2, Point: "60/s", Rate: 60}, {At: 3, Point: "late", Rate: 60}, {At: -1, Point: "late", Rate: 60},
+	} {
+		if got[i] != want {
+			t.Errorf("%+v, want %+v", got[i], want)
+		}
+	}
+}
+
 // TestFiguresHaveIntervals: a quantile of what an area measured is open above where the values are too few; the longest
 // is a fact, and the worst condition counts.
 func TestFiguresHaveIntervals(t *testing.T) {

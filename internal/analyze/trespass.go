@@ -78,7 +78,11 @@ func (a *analysis) soakedTrespasses(s *soak) {
 	if _, breaches, err := guardSteps(s.trial); err == nil && len(s.measured()) > 0 {
 		g.Breaches = breachesOf(slices.DeleteFunc(breaches, func(b guard.Breach) bool {
 			return b.At < s.measured()[0].Start // in the warm-up, whose calls are not counted
-		}), nil)
+		})
+		g.Breaches = breachesOf(breaches, nil)
+		for i := range g.Breaches {
+			g.Breaches[i].At = s.at(breaches[i].At)
+		}
 	}
 	a.rep.Guard = append(a.rep.Guard, g)
 }

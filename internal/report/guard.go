@@ -144,7 +144,7 @@ type Breach struct {
 	Operation   string  `json:"operation"`
 	Point       string  `json:"point,omitempty"`
 	Rate        float64 `json:"rate,omitempty"` // that was offered then
-	At          float64 `json:"at"`             // since the point began
+	At          float64 `json:"at"`             // since the condition was begun, or the point, or the load of a soak
 	Status      int     `json:"status,omitempty"`
 	Request     string  `json:"request,omitempty"`
 	Answer      string  `json:"answer,omitempty"`

@@ -27,18 +27,20 @@ func (g *Guard) permitted() (out []string) {
 	return out
 }
 
-// sentence says where a trespass was permitted, and with which answer: "at 502/s: read as caller 7 → status 200, 16
-// bytes".
+// sentence says where a trespass was permitted, or of a soak when, and with which answer: "at 502/s: read as caller 7 →
+// status 200, 16 bytes".
 func (b *Breach) sentence() string {
-	at := b.Point
+	at := "at " + b.Point
 	switch rate := unit.PerSecond(b.Rate); {
-	case b.Rate > 0 && (at == "" || at == rate):
-		at = rate
+	case b.Rate > 0 && (b.Point == "" || b.Point == rate):
+		at = "at " + rate
 	case b.Rate > 0:
-		at = rate + " (" + at + ")"
+		at = "at " + rate + " (" + b.Point + ")"
+	case b.Point == "":
+		at = "after " + unit.Seconds(b.At)
 	}
 	text := strings.Join(nonEmpty(b.Request, b.answered()), " → ")
-	return strings.Join(nonEmpty("at "+at, text), ": ")
+	return strings.Join(nonEmpty(at, text), ": ")
 }
 
 // answered is the answer to a breach; "": it is not known.
