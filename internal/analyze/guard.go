@@ -11,6 +11,7 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/capacity"
+	"tare/internal/design"
 	"tare/internal/guard"
 	"tare/internal/load"
 	"tare/internal/metric"
@@ -242,10 +243,10 @@ func breachesOf(all []guard.Breach, points []guard.Point) []report.Breach {
 		for _, p := range points { // the last that began before the answer
 			if b.At >= p.Segment.Start {
 				x.At, x.Point, x.Rate = (b.At - p.Segment.Start).Seconds(), p.Name, p.Rate
-				if p.Name == "" {
 				if p.Condition != nil && p.Condition.Begun > 0 {
 					x.At = (b.At - p.Condition.Begun).Seconds()
 				}
+				if p.Name == "" {
 					x.Point = unit.PerSecond(p.Rate)
 				}
 			}
@@ -312,6 +313,12 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 	var why string
 	f.verdict, why = judgedTrespasses(g, b.Limit.Value, need)
 	if worst, where, ok := worstPlace(g, b.Limit.Value); ok && b.Limit.Value > 0 {
+		if a.rep.Question == design.Soak { // it has one place, and the share allows for bursts
+			worst.Lo, worst.Hi = min(worst.Lo, n.Share.Lo), max(worst.Hi, n.Share.Hi)
+		}
+		if g.Stretches > 0 {
+			where += "; they came in " + g.InStretches()
+		}
 		f.Interval, why = worst, where+why
 		if worst.Lo > b.Limit.Value {
 			f.verdict, why = report.Fail, where

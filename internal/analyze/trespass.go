@@ -7,8 +7,11 @@ import (
 
 	"tare/internal/capacity"
 	"tare/internal/guard"
+	"tare/internal/load"
+	"tare/internal/metric"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/stat"
 	"tare/internal/unit"
 )
 
@@ -64,7 +67,7 @@ func (a *analysis) soakedTrespasses(s *soak) {
 			Undecided: n.Ended() - n.Denied - n.Permitted - min(n.Unsent, n.Timeout), Unclear: s.total.per[name].unclear,
 		}
 		all.Add(x)
-		g.Operations[name] = trespasses(x)
+		g.Operations[name], _ = s.trespasses(x, name)
 	}
 	if p.Rate == 0 && p.Seconds > 0 { // closed workers offer what the target takes
 		p.Rate = float64(p.Offered+all.Decided()+all.Undecided) / p.Seconds
@@ -73,10 +76,10 @@ func (a *analysis) soakedTrespasses(s *soak) {
 	if e, ok := (guard.Legitimate{Served: p.Served, Failed: p.Offered - p.Served}).Share(); ok {
 		p.ServedShare = shareOf(e)
 	}
-	p.Trespasses = trespasses(all)
+	p.Trespasses, g.Stretches = s.trespasses(all, "")
 	g.Trespasses, g.Points = p.Trespasses, []report.GuardPoint{p}
 	if _, breaches, err := guardSteps(s.trial); err == nil && len(s.measured()) > 0 {
-		g.Breaches = breachesOf(slices.DeleteFunc(breaches, func(b guard.Breach) bool {
+		breaches = slices.DeleteFunc(breaches, func(b guard.Breach) bool {
 			return b.At < s.measured()[0].Start // in the warm-up, whose calls are not counted
 		})
 		g.Breaches = breachesOf(breaches, nil)
@@ -85,6 +88,45 @@ func (a *analysis) soakedTrespasses(s *soak) {
 		}
 	}
 	a.rep.Guard = append(a.rep.Guard, g)
+}
+
+// trespasses counts those of an operation of a soak, or with "" of all. Where a few stretches of windows have the
+// breaches, their share has the interval of so many events, and stretches says how many.
+func (s *soak) trespasses(n guard.Trespasses, operation string) (out report.Trespasses, stretches int) {
+	out = trespasses(n)
+	if out.Share == nil || n.Permitted == 0 {
+		return out, 0
+	}
+	c := s.course(metric.Permitted, everyWindow, func(w *record.Slice, _ *usage) (share, weight float64) {
+		permitted, decided := 0.0, 0.0
+		for i := range w.Operations {
+			o := &w.Operations[i]
+			if s.trial.Twins[o.Operation] == "" || operation != "" && o.Operation != operation {
+				continue
+			}
+			for _, x := range o.Outcomes {
+				switch x.Outcome { //nolint:exhaustive // the others decide nothing
+				case load.Permitted:
+					permitted, decided = permitted+float64(x.Count), decided+float64(x.Count)
+				case load.Denied:
+					decided += float64(x.Count)
+				}
+			}
+		}
+		return permitted / decided, decided
+	})
+	e := out.Share
+	if m, err := stat.SeriesMean(
+		c.hours, c.value, stat.DriftOptions{Level: level, Stretch: c.stretch, Weight: c.weight, Seed: driftSeed},
+	); err == nil && m.N >= fewestWindows {
+		e.Lo, e.Hi = max(0, min(e.Lo, e.Value-(m.Value-m.Lo))), min(1, max(e.Hi, e.Value+m.Hi-m.Value))
+	}
+	came, equal, rare := c.events()
+	if !rare || uint64(came) >= n.Permitted {
+		return out, 0
+	}
+	e.Lo, e.Hi = min(e.Lo, e.Value*fewest(came)), max(e.Hi, min(1, e.Value*mostOf(equal, level)))
+	return out, came
 }
 
 // namedTrespasses lists the trespasses of a report that were permitted, for a sentence.

@@ -23,6 +23,9 @@ type Guard struct {
 	Onset *Onset `json:"onset,omitempty"`
 	// InBursts says that breaches outside of conditions came together in time, so that the intervals are too narrow.
 	InBursts bool `json:"in_bursts,omitempty"`
+	// Stretches is in how many stretches of neighbouring windows of a soak trespasses were permitted, where shares and
+	// their intervals are those of so many events; absent: of single trespasses.
+	Stretches int `json:"stretches,omitempty"`
 	// Breaches are the first that were kept whole.
 	Breaches []Breach `json:"breaches,omitempty"`
 	// Figures are what the area measured by itself under conditions: "revoke".

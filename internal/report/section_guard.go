@@ -70,8 +70,12 @@ func (r *Report) guardRemarks(g *Guard) []remark {
 	add("unknown", g.Silent(), unsure)
 	add("unknown", g.littleKnown(), unsure)
 	add("breaches", g.again(), plain)
-	if g.InBursts {
+	switch {
+	case g.InBursts:
 		add("bursts", inBursts, plain)
+	case g.Stretches > 0:
+		add("bursts", "breaches came in "+g.InStretches()+" of time: the interval of their share is that of so many events",
+			plain)
 	}
 	for i := range g.Figures {
 		if f := &g.Figures[i]; f.Values != nil { // else it is of a report that somebody else wrote
@@ -83,6 +87,9 @@ func (r *Report) guardRemarks(g *Guard) []remark {
 
 const inBursts = "breaches came together in time: the intervals of shares are too narrow, since they assume that " +
 	"each came by itself"
+
+// InStretches counts the stretches of windows in which a soak had breaches: "5 stretches".
+func (g *Guard) InStretches() string { return unit.Count(g.Stretches, "stretch") }
 
 // mixedUp says how many calls got what is somebody else's; "": none.
 func (g *Guard) mixedUp() string {

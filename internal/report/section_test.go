@@ -177,6 +177,35 @@ func TestConditionsAreNotBlamed(t *testing.T) {
 	}
 }
 
+// TestBreachSentence: a breach is told by the rate or the point at which it was, and one of a soak by when it was.
+func TestBreachSentence(t *testing.T) {
+	for want, b := range map[string]Breach{
+		"at 502/s: a → b":                   {Rate: 502, Point: "502/s", Request: "a", Answer: "b"},
+		"at 60/s (restart): a":              {Rate: 60, Point: "restart", At: 3, Request: "a"},
+		"after 20.1 s: a → b":               {At: 20.1, Request: "a", Answer: "b"},
+		"after 20.1 s: status 200, 3 bytes": {At: 20.1, Status: 200, AnswerBytes: 3},
+	} {
+		if got := b.sentence(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestBurstsAreTold: where breaches of a soak came in few stretches of time, the report says so, and that their interval
+// allows for it.
+func TestBurstsAreTold(t *testing.T) {
+	r := &Report{Guard: []Guard{{Stretches: 5, Trespasses: Trespasses{Refused: 9, Permitted: 5, Share: &Share{Value: 0.5}}}}}
+	found := ""
+	for _, x := range r.guardRemarks(&r.Guard[0]) {
+		if x.Word == "bursts" {
+			found += x.Text
+		}
+	}
+	if want := "breaches came in 5 stretches of time: the interval of their share is that of so many events"; found != want {
+		t.Errorf("%q, want %q", found, want)
+	}
+}
+
 // TestSilenceUnderConditions: only trespasses that were decided while a condition was in force show how the control
 // decides under it; that it answered nothing then is said by itself.
 func TestSilenceUnderConditions(t *testing.T) {
