@@ -35,15 +35,16 @@ func (t *target) Rulings(ctx context.Context) (map[string]area.Rulings, error) {
 			continue
 		}
 		is := area.Rulings{Of: append(p.rulings(ctx), p.listRulings(lists[p], all)...)}
-		if slices.EqualFunc(was, is.Of, sameRuling) {
-			names, err := p.differences(&base.plan)
-			if err != nil {
-				return nil, fmt.Errorf("compare the policies of %s with those of %s: %w", p.bundle, base.bundle, err)
+		names, err := p.differences(&base.plan)
+		if err != nil {
+			return nil, fmt.Errorf("compare the policies of %s with those of %s: %w", p.bundle, base.bundle, err)
+		}
+		if len(names) > 0 {
+			shows := "no request shows what that permits: "
+			if !slices.EqualFunc(was, is.Of, sameRuling) {
+				shows = "requests may not show all that it permits: "
 			}
-			if len(names) > 0 {
-				is.Unasked = []string{"policies, or what they decide by, differ, and no request shows what that permits: " +
-					some(names)}
-			}
+			is.Unasked = []string{"policies, or what they decide by, differ, and " + shows + some(names)}
 		}
 		if !t.env.Trespasses {
 			p.expectGranted(was, is.Of)

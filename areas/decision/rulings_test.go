@@ -31,8 +31,12 @@ func TestRulings(t *testing.T) {
 			[]string{"it", "secret"},
 			"no request shows what that permits: a.cedar:4",
 		},
-		"all read": {all + forbidden, []string{"secret"}, ""},
-		"all":      {all, nil, ""},
+		"all read": {
+			all + forbidden,
+			[]string{"secret"},
+			"requests may not show all that it permits: a.cedar:1",
+		},
+		"all": {all, nil, "requests may not show all that it permits: a.cedar:1, a.cedar:3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := ownSpec(engine.Cedar, "")
