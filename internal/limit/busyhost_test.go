@@ -149,7 +149,7 @@ func TestFailuresInACrowd(t *testing.T) {
 		res.Signature = signature.Verdict{Class: x.class, Met: signature.Failure{
 			Class: x.class, Certainty: signature.Likely, Evidence: []string{"calls had waited"},
 		}}
-		e := EvidenceOf(res, trace, nil)
+		e := EvidenceOf(res, trace, nil, nil)
 		if got := e.Failure(); got.Known() != x.named || !x.named && !strings.Contains(got.Evidence[0], "98 % busy") {
 			t.Errorf("%s: %+v", name, got)
 		}
