@@ -126,5 +126,5 @@ func (c *Cluster) User(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", errors.New("the answer to a SelfSubjectReview has no user")
 	}
-	return clean(name), nil
+	return c.guard.scrub(name), nil
 }

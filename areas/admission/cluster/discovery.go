@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Version asks the server for its version.
+// gitVersion is what a server's version looks like, such as v1.30.2-eks-1552ad0.
+var gitVersion = regexp.MustCompile(`^v[0-9]{1,4}(\.[0-9]{1,6}){1,2}([-+][0-9A-Za-z.+-]{0,50})?$`)
+
+// Version asks the server for its version. What the server calls so, and does not look like one, is not repeated.
 func (c *Cluster) Version(ctx context.Context) (version.Info, error) {
 	var v version.Info
 	text, err := c.get(ctx, "/version", jsonType)
@@ -25,7 +29,9 @@ func (c *Cluster) Version(ctx context.Context) (version.Info, error) {
 	if json.Unmarshal(text, &v) != nil || v.Major == "" {
 		return v, c.scrub(fmt.Errorf("%s answers, but not with a version: it is no Kubernetes API server", c.location))
 	}
-	v.GitVersion = clean(v.GitVersion)
+	if v.GitVersion = c.guard.scrub(v.GitVersion); !gitVersion.MatchString(v.GitVersion) {
+		v.GitVersion = "of an unknown version"
+	}
 	return v, nil
 }
 

@@ -354,6 +354,43 @@ func TestPagesOfARemoval(t *testing.T) {
 	}
 }
 
+// TestVersionsRepeatNoCredential: of what the server says of itself, and of the user, what looks like a version is
+// repeated, and no credential.
+func TestVersionsRepeatNoCredential(t *testing.T) {
+	const unknown = "of an unknown version"
+	for said, want := range map[string]string{
+		"v1.36.3": "v1.36.3", "v1.30.2-eks-1552ad0": "v1.30.2-eks-1552ad0", "v1.29.1+k3s2": "v1.29.1+k3s2",
+		"v1.27.4-gke.900": "v1.27.4-gke.900", "v1.30.0 Bearer " + token: unknown, "v1.30.0-" + token: unknown, token: unknown,
+		"v1.30.0\n": unknown, "": unknown, "v1.30.0-" + strings.Repeat("a", 100): unknown,
+	} {
+		s := startFakeServer(t)
+		s.first = func(w http.ResponseWriter, r *http.Request) bool {
+			switch r.URL.Path {
+			case "/version":
+				reply(w, 200, map[string]any{"major": "1", "minor": "30", "gitVersion": said})
+			case "/apis/authentication.k8s.io/v1":
+				reply(w, 200, map[string]any{
+					"kind": "APIResourceList", "groupVersion": "authentication.k8s.io/v1",
+					"resources": []any{map[string]any{"name": "selfsubjectreviews", "kind": "SelfSubjectReview"}},
+				})
+			default:
+				reply(w, 201, map[string]any{
+					"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
+					"status": map[string]any{"userInfo": map[string]any{"username": "jane " + token}},
+				})
+			}
+			return true
+		}
+		c := connect(t, s.options(t, 0))
+		if v, err := c.Version(t.Context()); err != nil || v.GitVersion != want {
+			t.Errorf("%q: %q, %v, want %q", said, v.GitVersion, err, want)
+		}
+		if user, err := c.User(t.Context()); err != nil || user != "jane [credential]" {
+			t.Errorf("user %q, %v", user, err)
+		}
+	}
+}
+
 // TestUntrustedServer: another server at the same address receives no request.
 func TestUntrustedServer(t *testing.T) {
 	s := startFakeServer(t)
