@@ -346,8 +346,10 @@ func (p *parser) add(t design.Treatment, operation, metric string, r Repetition)
 // longest is the maximum length of a name or a remark, in characters.
 const longest = 300
 
-// plain makes text from a file printable: one line, without control characters, and not too long.
+// plain makes text from a file printable: one line, without control characters and the passwords of URLs, and not too
+// long.
 func plain(s string) string {
+	s = withoutUsers(s)
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == utf8.RuneError {
 			return '·'
@@ -361,6 +363,25 @@ func plain(s string) string {
 		s = string(r[:longest-1]) + "…"
 	}
 	return s
+}
+
+// withoutUsers takes the user and the password out of the URLs in a text.
+func withoutUsers(s string) string {
+	const begins = "://"
+	before, rest, found := strings.Cut(s, begins)
+	if !found {
+		return s
+	}
+	var out strings.Builder
+	for found {
+		out.WriteString(before + begins)
+		host := rest
+		if end := strings.IndexAny(rest, "/?#\"' \t\r\n"); end >= 0 {
+			host = rest[:end]
+		}
+		before, rest, found = strings.Cut(rest[strings.LastIndex(host, "@")+1:], begins)
+	}
+	return out.String() + before
 }
 
 // treatment returns the arm with these levels; without any it is Treatment.

@@ -425,6 +425,20 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
+// TestPasswordsOfURLs: no name has the user and the password of a URL.
+func TestPasswordsOfURLs(t *testing.T) {
+	for from, want := range map[string]string{
+		"http://u:s3cret@h/x": "http://h/x", "GET https://u:s3@cret@h:8/x@y?a=@b": "GET https://h:8/x@y?a=@b",
+		"curl 'http://u@h' http://v:s3cret@i": "curl 'http://h' http://i", "http://h/a@b": "http://h/a@b", "a@b": "a@b",
+		"://u:s3cret@": "://", "http://u:s3cret@h://v:w@i": "http://h://i",
+	} {
+		d := parsed(t, "timeStamp,elapsed,label,success\n1700000000000,5,"+from+",true\n", importer.JMeter)
+		if got := d.Series[0].Operation; got != want {
+			t.Errorf("%q: %q, want %q", from, got, want)
+		}
+	}
+}
+
 // TestSameNameTwice: two results of one name are two measurements, and are not mixed.
 func TestSameNameTwice(t *testing.T) {
 	d := parsed(t, `{"results":[{"command":"c","times":[1]},{"command":"c","times":[2]},{"command":"c","times":[3]}]}`, "")
