@@ -148,7 +148,9 @@ const (
 // A Condition is something that happens to a target under load.
 type Condition struct {
 	Name string
-	Does string // what is done, in a few words: "the endpoint's process is killed and started again"
+	// Title is the name in records and reports, which says to what it happens: "restart of kube-apiserver". "": Name.
+	Title string
+	Does  string // what is done, in a few words: "the endpoint's process is killed and started again"
 	// Hold is how long it lasts once it has been imposed; 0: 5 s.
 	Hold time.Duration
 	// Idle says that it is brought about while no load is offered: its point begins when it is in force, and Hold does not

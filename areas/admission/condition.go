@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,8 +21,10 @@ import (
 const (
 	// changeGroup is the kind of changes that are control groups.
 	changeGroup = "cgroup"
-	// awayFor is how long a killed webhook is away.
+	// awayFor is how long a killed webhook or engine is away.
 	awayFor = 3 * time.Second
+	// engineRestart is the condition in which the engines of the user's policies are killed, and started again.
+	engineRestart = "engine-restart"
 	// slowSpread is the spread of a slow webhook, whose median is half of its time-out: 19 % of its answers are late.
 	slowSpread = 0.8
 	// The shares of one processor that a starved webhook and a starved API server get.
@@ -37,12 +40,13 @@ func (s *Spec) Conditions() []string {
 		return nil
 	}
 	return []string{
-		area.Restart, area.ColdStart, area.Slow, area.Starved, area.Reload, area.Revoke, area.Partition,
+		area.Restart, area.ColdStart, area.Slow, area.Starved, area.Reload, area.Revoke, area.Partition, engineRestart,
 	}
 }
 
 // Conditions is area.Can.Conditions: what can be done to the control and to what it depends on, on a control plane
-// that tare has started. The control is the webhook's process, and of other mechanisms kube-apiserver.
+// that tare has started. The control is the webhook's process, and of other mechanisms kube-apiserver, with the engines
+// beside it.
 func (t *target) Conditions(tr design.Treatment) []area.Condition {
 	p, err := t.arms.Of(tr)
 	if err != nil || p.foreign {
@@ -55,7 +59,41 @@ func (t *target) Conditions(tr design.Treatment) []area.Condition {
 	if p.webhook != nil || p.kind == mechanism.VAP {
 		out = append(out, p.reload(), p.revoke())
 	}
+	if len(p.engines) > 0 && p.kind == mechanism.Own {
+		out = append(out, p.restartOfEngines())
+	}
 	return out
+}
+
+// restartOfEngines kills the engines that decide about requests. What runs beside them stays.
+func (p *arm) restartOfEngines() area.Condition {
+	var titles []string
+	for _, e := range p.engines {
+		titles = append(titles, e.kind.Title)
+	}
+	who := strings.Join(titles, " and ")
+	return area.Condition{
+		Name: engineRestart, Title: "restart of " + who, Hold: awayFor,
+		Does: fmt.Sprintf("%s, which evaluates the policies, is killed, and started again after %v; the condition ends when "+
+			"the policies are in force again", who, awayFor),
+		Impose: func(ctx context.Context) (func(context.Context) error, error) {
+			var errs []error
+			for _, e := range p.engines {
+				errs = append(errs, e.Signal(syscall.SIGKILL), e.Stop(ctx))
+			}
+			return p.engineBack, errors.Join(errs...)
+		},
+	}
+}
+
+// engineBack starts engines that were killed, and waits until their policies are in force.
+func (p *arm) engineBack(ctx context.Context) error {
+	for _, e := range p.engines {
+		if err := p.startProgram(ctx, &e.engineProcess); err != nil {
+			return err
+		}
+	}
+	return p.awaitProof(ctx, p.policies.proof, "the policies do not come into force again")
 }
 
 // webhookConditions are those of the reference webhook.
@@ -100,13 +138,13 @@ func (p *arm) webhookConditions() []area.Condition {
 func (p *arm) serverConditions() []area.Condition {
 	return p.withStarved([]area.Condition{
 		{
-			Name: area.Restart, Does: "kube-apiserver is killed, and started again",
+			Name: area.Restart, Title: "restart of kube-apiserver", Does: "kube-apiserver is killed, and started again",
 			Impose: func(ctx context.Context) (func(context.Context) error, error) {
 				return nil, p.control.RestartServer(ctx)
 			},
 		},
 		{
-			Name: area.ColdStart, Idle: true,
+			Name: area.ColdStart, Title: "cold start of kube-apiserver", Idle: true,
 			Does: "kube-apiserver is killed and started again, and the load begins when its readyz says that it is ready",
 			Impose: func(ctx context.Context) (func(context.Context) error, error) {
 				return nil, p.control.RestartServer(ctx)
@@ -127,12 +165,14 @@ func (p *arm) serverConditions() []area.Condition {
 func (p *arm) partition() area.Condition {
 	if p.kind == mechanism.VAP && p.cel.Param {
 		return area.Condition{
-			Name: area.Partition, Does: "the parameter of the policies is deleted, and created again",
+			Name: area.Partition, Title: "partition from the parameter",
+			Does:   "the parameter of the policies is deleted, and created again",
 			Impose: p.withoutParam,
 		}
 	}
 	return area.Condition{
-		Name: area.Partition, Does: "etcd's process is stopped: it takes connections and answers nothing",
+		Name: area.Partition, Title: "partition from etcd",
+		Does: "etcd's process is stopped: it takes connections and answers nothing",
 		Impose: func(ctx context.Context) (func(context.Context) error, error) {
 			return p.control.Freeze(ctx, plane.Etcd)
 		},
@@ -164,7 +204,8 @@ func (p *arm) withStarved(out []area.Condition, who string, share float64, pid f
 		return out
 	}
 	return append(out, area.Condition{
-		Name: area.Starved, Does: fmt.Sprintf("%s gets %.3g %% of one processor", who, share*100),
+		Name: area.Starved, Title: "starvation of " + who,
+		Does:   fmt.Sprintf("%s gets %.3g %% of one processor", who, share*100),
 		Impose: func(context.Context) (func(context.Context) error, error) { return p.starve(name, path, share, pid()) },
 	})
 }

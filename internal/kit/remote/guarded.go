@@ -60,7 +60,7 @@ func (t *Target) Conditions(tr design.Treatment) (out []area.Condition) {
 	}
 	for _, c := range a.Conditions {
 		out = append(out, area.Condition{
-			Name: c.Name, Does: c.Does, Hold: c.Hold,
+			Name: c.Name, Title: c.Title, Does: c.Does, Hold: c.Hold,
 			Impose: func(ctx context.Context) (func(context.Context) error, error) {
 				a, err := t.ask(ctx, request{
 					Do: doImpose, Of: tr.ID, Operation: c.Name, Milliseconds: millisecondsOf(ctx),
@@ -99,7 +99,7 @@ func (a *agent) listConditions(q request, w *answer) error {
 	defer a.mu.Unlock()
 	for _, c := range conditions(*q.Treatment) {
 		a.conditions[named{q.Treatment.ID, c.Name}] = c
-		w.Conditions = append(w.Conditions, condition{c.Name, c.Does, c.Hold})
+		w.Conditions = append(w.Conditions, condition{c.Name, c.Title, c.Does, c.Hold})
 	}
 	return nil
 }

@@ -101,9 +101,10 @@ type result struct {
 
 // condition is what an area.Condition says about itself.
 type condition struct {
-	Name string        `json:"name"`
-	Does string        `json:"does"`
-	Hold time.Duration `json:"hold_ns,omitempty"`
+	Name  string        `json:"name"`
+	Title string        `json:"title,omitempty"`
+	Does  string        `json:"does"`
+	Hold  time.Duration `json:"hold_ns,omitempty"`
 }
 
 // operation is what a load.Operation says about itself.

@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +15,8 @@ import (
 // under is a point during which a condition is brought about: some load before it, while it lasts, and after it has
 // ended; of an idle one, the load that follows it. The condition is ended even if the load fails.
 func (g *guarding) under(ctx context.Context, c area.Condition, rate float64) error {
-	p := guard.Point{
-		Name: c.Name, Rate: rate, Condition: &guard.Condition{Name: c.Name, Does: c.Does},
-	}
+	title := cmp.Or(c.Title, c.Name)
+	p := guard.Point{Name: title, Rate: rate, Condition: &guard.Condition{Name: title, Does: c.Does}}
 	if g.capacity > 0 {
 		p.Factor = rate / g.capacity
 	}
