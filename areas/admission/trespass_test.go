@@ -115,6 +115,24 @@ func TestEachPolicyIsTried(t *testing.T) {
 	}
 }
 
+// TestTriedTogether: a policy whose pods others deny, too, is said not to be tried alone: a trespass may have its name.
+func TestTriedTogether(t *testing.T) {
+	p := &arm{env: area.Env{Trespasses: true}}
+	p.spec, p.kind = &Spec{Bundle: "testdata/bundle"}, mechanism.Own
+	var err error
+	if p.policies.own, err = p.readBundle(); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"few-containers", "no-privileged"}
+	p.policies.tried = map[string][]try{"create-pod": {{0, names}}}
+	p.policies.finding.deniers = map[int][]string{0: names}
+	said := strings.Join(p.untried(), "\n")
+	want := "2 policies not tried alone (others deny the same pods): few-containers, no-privileged"
+	if !strings.Contains(said, want) {
+		t.Errorf("%s\nlacks %s", said, want)
+	}
+}
+
 // TestTrespassAnswers: only an admitted pod is a breach, and only a denial by the treatment's own policies a refusal.
 func TestTrespassAnswers(t *testing.T) {
 	tg, p := guardingArm(t, mechanism.Webhook)

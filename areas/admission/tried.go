@@ -213,16 +213,16 @@ func (p *arm) untried() (out []string) {
 	reasons := []string{
 		noPods, "no pod that tare asks for is denied; requests: FILE names more",
 		fmt.Sprintf("no operation of the load has a form that is denied, of %d pods at most", p.mostTried()),
-		"others deny the same pods",
 	}
-	by := make([][]string, len(reasons))
+	tried := len(reasons) // with others
+	by := make([][]string, tried+1)
 	for _, one := range x.own.Policies {
 		reason := 1
 		switch name := one.Name; {
 		case alone[name] || !x.own.Denies(one):
 			continue
 		case together[name]:
-			reason = 3
+			reason = tried
 		case denying[name]:
 			reason = 2
 		case !seesPods(one):
@@ -231,7 +231,12 @@ func (p *arm) untried() (out []string) {
 		by[reason] = append(by[reason], one.Name)
 	}
 	for i, names := range by {
-		if len(names) > 0 {
+		switch {
+		case len(names) == 0:
+		case i == tried:
+			out = append(out, fmt.Sprintf("%s not tried alone (others deny the same pods): %s", unit.Count(len(names), "policy"),
+				strings.Join(names, ", ")))
+		default:
 			out = append(out, notTried(names, reasons[i]))
 		}
 	}
