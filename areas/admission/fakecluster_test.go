@@ -25,9 +25,12 @@ type apiAnswer struct {
 	Body   map[string]any
 }
 
-// fakeCluster starts an API server that tells its version and whether its user has a right; lacks are the rights that
-// the user does not have: "delete namespaces", "get /metrics". more are its answers to other requests, by method and
-// path: "GET /metrics". Any other request fails the test.
+// defaultAccount is what a cluster with a controller-manager has.
+const defaultAccount = "/api/v1/namespaces/default/serviceaccounts/default"
+
+// fakeCluster starts an API server that tells its version and whether its user has a right, and has defaultAccount;
+// lacks are the rights that the user does not have: "delete namespaces", "get /metrics". more are its answers to other
+// requests, by method and path: "GET /metrics". Any other request fails the test.
 func fakeCluster(t *testing.T, lacks []string, more map[string]apiAnswer) (kubeconfig string) {
 	t.Helper()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,6 +42,8 @@ func fakeCluster(t *testing.T, lacks []string, more map[string]apiAnswer) (kubec
 			answer.Body = map[string]any{"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
 		case request == "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
 			answer.Body = reviewAccess(t, r, lacks)
+		case request == "GET "+defaultAccount:
+			answer.Body = map[string]any{"apiVersion": "v1", "kind": "ServiceAccount"}
 		default:
 			t.Errorf("the cluster got an unexpected request: %s", request)
 		}

@@ -315,6 +315,9 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mec
 		Path: "kubeconfig", Severity: area.Info,
 		Message: fmt.Sprintf("cluster: Kubernetes %s at %s", version.GitVersion, c.Host()),
 	})
+	if err := c.NoControllers(ctx); err != nil {
+		out = append(out, area.Fault("kubeconfig", err, "start one; of a control plane of tare's: tare plane up --nodes 1"))
+	}
 	var unknown []schema.GroupVersionKind
 	if n.Manifests, unknown, err = resourcesOf(ctx, c, manifests); err != nil {
 		return append(out, area.Fault("kubeconfig", err, ""))

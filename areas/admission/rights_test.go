@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,5 +176,26 @@ func TestDoctorRBACSaysWhatIsMissing(t *testing.T) {
 	if code, _, errs := run(); code != 0 ||
 		!strings.Contains(errs, "warning: other users can read the file with secrets "+path) {
 		t.Errorf("a kubeconfig that others can read: exit %d, %s", code, errs)
+	}
+}
+
+// TestPreflightMissesControllers: a cluster without a controller-manager is refused before anything is created there,
+// and one whose accounts the user may not read is not.
+func TestPreflightMissesControllers(t *testing.T) {
+	status := func(code int, reason string) apiAnswer {
+		return apiAnswer{Status: code, Body: map[string]any{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code,
+		}}
+	}
+	for reason, code := range map[string]int{"NotFound": http.StatusNotFound, "Forbidden": http.StatusForbidden} {
+		path := fakeCluster(t, nil, map[string]apiAnswer{"GET " + defaultAccount: status(code, reason)})
+		found := Area{}.Preflight(t.Context(), &Spec{Kubeconfig: path}, testEnv(t))
+		said := slices.ContainsFunc(found, func(f area.Finding) bool {
+			return f.Severity == area.Error && strings.Contains(f.Message, "no controller-manager seems to run") &&
+				strings.Contains(f.Hint, "tare plane up --nodes 1")
+		})
+		if said != (reason == "NotFound") {
+			t.Errorf("%s: %+v", reason, found)
+		}
 	}
 }

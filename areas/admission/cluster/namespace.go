@@ -41,6 +41,17 @@ func (c *Cluster) EnsureNamespace(ctx context.Context, name string, labels map[s
 	}
 }
 
+// NoControllers returns an error if no controller-manager seems to run: the namespace default has no ServiceAccount.
+// Nothing is known where the user may not read it.
+func (c *Cluster) NoControllers(ctx context.Context) error {
+	_, err := c.of(accounts, metav1.NamespaceDefault).Get(quiet(ctx), "default", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return nil
+	}
+	return errors.New("no controller-manager seems to run there, since the namespace default has no ServiceAccount " +
+		"default: no pod could be created in a new namespace, and no namespace would be removed")
+}
+
 // finalize completes the deletion of namespaces on a server without the controller for it. They must be empty of what
 // matters.
 func (c *Cluster) finalize(ctx context.Context, left []metav1.PartialObjectMetadata) error {
