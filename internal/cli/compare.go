@@ -35,8 +35,8 @@ func (a *app) compareCommand() *cobra.Command {
 			requestHelp +
 			"--policies compares folders, files or kustomizations of admission policies, as they are; one alone is\n" +
 			"compared with no policy.\n\n" +
-			"--for says how long it may take at most: no block begins that would end later. What is not decided by\n" +
-			"then stays undecided.\n\n" +
+			"--for says how long the blocks may take at most: none begins that would end later. What is not decided\n" +
+			"by then stays undecided. What comes before, such as the start of control planes, is not part of it.\n\n" +
 			"Exit codes: as of 'tare run'. 'tare diff' compares records.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if policies && len(args) > 0 && c.ArgsLenAtDash() < 0 {
@@ -69,7 +69,8 @@ func (a *app) compareCommand() *cobra.Command {
 	f.add(c)
 	f.marginFlag(c)
 	server.add(c)
-	c.Flags().StringVar(&f.within, "for", "", "how long it may take at most, such as 10m (load.max_time; default 30m)")
+	c.Flags().StringVar(&f.within, "for", "",
+		"how long its blocks may take at most, such as 10m (load.max_time; default 30m)")
 	c.Flags().BoolVar(&policies, "policies", false, "the arguments are folders or files of policies")
 	c.Flags().StringVar(&treatment, "treatment", "", "of records: see 'tare diff'")
 	_ = c.Flags().MarkHidden("treatment") // the flag exists

@@ -163,7 +163,8 @@ func longest(e *config.Experiment, made area.Program) string {
 	}
 	first := design.Looks(e.Blocks)[0]
 	return fmt.Sprintf("about %s for %s of %d arms, %s until the run is first judged, after %d%s; no block starts "+
-		"that would end after %s", rounded(time.Duration(e.Blocks)*block), unit.Count(e.Blocks, "block"), len(e.Arms()),
+		"that would end after %s; the preparation of the arms comes before, and is not part of this",
+		rounded(time.Duration(e.Blocks)*block), unit.Count(e.Blocks, "block"), len(e.Arms()),
 		rounded(time.Duration(first)*block), first, unless, time.Duration(e.Load.MaxTime))
 }
 
@@ -209,6 +210,9 @@ func (f *oneLineFlags) checkWithin() error {
 	return nil
 }
 
+// reserve is the part of the predicted time of blocks that they may take longer: a tenth.
+const reserve = 10
+
 // enoughTime refuses to begin a comparison that has to end before it could have a verdict, and says what would do.
 func (f *oneLineFlags) enoughTime(e *config.Experiment) error {
 	if f.within == "" {
@@ -216,11 +220,12 @@ func (f *oneLineFlags) enoughTime(e *config.Experiment) error {
 	}
 	least, within := min(e.Blocks, analyze.FewestBlocks(leastGates(e, e.Scope()))), time.Duration(e.Load.MaxTime)
 	takes := time.Duration(least) * blockTime(e, area.Program{})
-	if takes <= within {
+	needs := takes + takes/reserve
+	if needs <= within {
 		return nil
 	}
-	enough, or := (takes + time.Second - 1).Truncate(time.Second), ""
-	if d := shorterTrials(e, within/time.Duration(least)); d > 0 {
+	enough, or := (needs + time.Second - 1).Truncate(time.Second), ""
+	if d := shorterTrials(e, (within-within/(reserve+1))/time.Duration(least)); d > 0 {
 		or = fmt.Sprintf(", or shorten the trials: --set load.duration=%s", unit.Duration(d))
 	}
 	return usage("--for %s is too short: a verdict needs %s, which take about %s; allow --for %s at least%s", f.within,

@@ -66,6 +66,25 @@ func Lasting(asked time.Duration, share float64, rates []float64) (sum time.Dura
 	return sum
 }
 
+// Lacking is about how long the points last that are offered beside those at the given rates where these are too short
+// for the trespasses of a pass.
+func Lacking(asked time.Duration, share float64, rates []float64) time.Duration {
+	if len(rates) == 0 {
+		return 0
+	}
+	share = Share(share, slices.Min(rates))
+	expected := 0.0
+	for _, r := range rates {
+		expected += r * share * Length(cmp.Or(asked, UsualPoint), r, share).Seconds()
+	}
+	lacks := float64(Enough()) - expected
+	if lacks <= 0 {
+		return 0
+	}
+	seconds := min(1.1*lacks/(slices.Max(rates)*share), MostMore*LongestPoint.Seconds())
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second)
+}
+
 // SearchTime is how much of the time for a treatment its search may use.
 func SearchTime(all time.Duration) time.Duration { return min(all/3, longestSearch) }
 

@@ -83,7 +83,8 @@ func guardTakes(f Forecast) string {
 	}
 	within := guard.Within(f.MaxTime, time.Duration(f.Duration), f.Trespass, f.Rates)
 	return fmt.Sprintf("about %s to %s: %s%s; more points %swhere too few trespasses are decided and where some are "+
-		"permitted; no point begins that would end after %s%s", all(least), all(most), Listed(parts, "and"), f.each(),
+		"permitted; no point begins that would end after %s%s; the preparation comes before", all(least), all(most),
+		Listed(parts, "and"), f.each(),
 		f.untilOverloaded(), unit.Duration(within), each)
 }
 
@@ -101,7 +102,8 @@ func guardSearch(f *Forecast) (least, most time.Duration, parts []string) {
 	length, n := cmp.Or(time.Duration(f.Duration), guard.UsualPoint), len(guard.Factors())
 	if len(f.Rates) > 0 {
 		least = guard.Lasting(length, f.Trespass, f.Rates)
-		return least, least + least/4, []string{unit.Count(len(f.Rates), "point")}
+		most = least + max(least/4, guard.Lacking(length, f.Trespass, f.Rates))
+		return least, most, []string{unit.Count(len(f.Rates), "point")}
 	}
 	longest := max(length, guard.LongestPoint)
 	within := guard.Within(f.MaxTime, 0, f.Trespass, nil)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tare/internal/unit"
 )
 
 // TestTakes: a plan says how long all treatments take, and speaks of conditions and treatments only if there are any.
@@ -19,6 +21,14 @@ func TestTakes(t *testing.T) {
 	})
 	if !strings.HasPrefix(two, "about 40s to 43s: 1 point and 1 condition of about 15s, for each of 2 treatments; ") {
 		t.Error(two)
+	}
+	// 4 s at 10/s with half of them forbidden are too few for a pass: more points follow.
+	few := guardTakes(Forecast{
+		Treatments: 1, Rates: []float64{10}, Trespass: 0.5, Duration: unit.Duration(4 * time.Second),
+	})
+	if !strings.HasPrefix(few, "about 30s to 2m30s: 1 point; ") ||
+		!strings.HasSuffix(few, "; the preparation comes before") {
+		t.Error(few)
 	}
 	if got := searchTakes(Forecast{Treatments: 1}); strings.Contains(got, "treatment") {
 		t.Error(got)
