@@ -246,7 +246,7 @@ func (p *arm) admits(ctx context.Context) error {
 	}
 	if p.spec.Measured == "" {
 		return fmt.Errorf("the policies do not admit the pod that is measured, one of tare's own: %s; name a pod that they "+
-			"admit: measured: FILE", said)
+			"admit: measured: FILE, or --set target.measured=FILE", said)
 	}
 	return fmt.Errorf("the policies do not admit the pod of %s, which is measured: %s", p.spec.Measured, said)
 }

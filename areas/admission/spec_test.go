@@ -9,6 +9,7 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/mechanism"
+	"tare/areas/admission/own"
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/question"
@@ -415,5 +416,16 @@ func TestNobodyElsesRequestsAreJudged(t *testing.T) {
 				t.Errorf("preflight: %v", found)
 			}
 		})
+	}
+}
+
+// TestAllThatIsLeftAsideIsNamed: what a bundle holds and the run does not have in force is for nobody to guess.
+func TestAllThatIsLeftAsideIsNamed(t *testing.T) {
+	names := []string{"CleanupPolicy a", "CleanupPolicy b", "ImageValidatingPolicy c", "ImageValidatingPolicy d"}
+	said := leftAside("mine", &own.InForce{Untaken: names})
+	for _, name := range names {
+		if !strings.Contains(said, name) {
+			t.Errorf("%s is not named: %s", name, said)
+		}
 	}
 }

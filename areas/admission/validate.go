@@ -172,7 +172,7 @@ func (s *Spec) warnUntried(q area.Asked, treatments []design.Treatment) []area.F
 
 // leftAside names what decides about requests in a bundle and is not put in force.
 func leftAside(bundle string, in *own.InForce) string {
-	return fmt.Sprintf("%s: left aside, and not in these numbers: %s", bundle, kit.FirstOf(in.Untaken))
+	return fmt.Sprintf("%s: left aside, and not in these numbers: %s", bundle, strings.Join(in.Untaken, "; "))
 }
 
 // checkUnused rejects options that no treatment uses: they would have no effect.

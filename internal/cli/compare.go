@@ -33,8 +33,8 @@ func (a *app) compareCommand() *cobra.Command {
 			"syntax, all are run by sh -c. A command that ends with a status other than 0 ends the run.\n\n" +
 			"Servers must speak the same protocol, and need --max-rate if they are not on this machine.\n" +
 			requestHelp +
-			"--policies compares folders, files or kustomizations of admission policies, as they are; one alone is\n" +
-			"compared with no policy.\n\n" +
+			"--policies compares folders, files or kustomizations of admission policies, or stores of OpenFGA, as they\n" +
+			"are; one alone is compared with no policy.\n\n" +
 			"--for says how long the blocks may take at most: none begins that would end later. What is not decided\n" +
 			"by then stays undecided. What comes before, such as the start of control planes, is not part of it.\n\n" +
 			"Exit codes: as of 'tare run'. 'tare diff' compares records.",

@@ -356,7 +356,8 @@ func TestRenderNamesWhatIsIdle(t *testing.T) {
 		t.Errorf("bound: %+v, %v", f, err)
 	}
 	s = read(t, map[string]string{"p.yaml": policy("p", isTrue)})
-	if _, err := s.Render(Where{Scope: scope}); err == nil || !strings.Contains(err.Error(), "bind_all: true") {
+	if _, err := s.Render(Where{Scope: scope}); err == nil || !strings.Contains(err.Error(), "bind_all: true") ||
+		!strings.Contains(err.Error(), "--set target.bind_all=true") {
 		t.Errorf("nothing bound: %v", err)
 	}
 }

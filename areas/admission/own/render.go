@@ -66,6 +66,8 @@ type InForce struct {
 	templates []object
 	// bindings are those of these policies.
 	bindings []Binding
+	// made are the names of bindings that Gatekeeper has made, as far as Ready has read.
+	made map[string]bool
 	// Untaken are other objects of the bundle that decide about requests, and Repeated is as in Set.
 	Untaken, Repeated []string
 	// Idle are those that are not, by name, with the reason.
@@ -101,7 +103,7 @@ func (s *Set) Render(w Where) (*InForce, error) {
 			}
 		}
 		return nil, fmt.Errorf("none of the %d policies is bound, so that none is in force: add their bindings, or set "+
-			"bind_all: true", len(s.Policies))
+			"bind_all: true (--set target.bind_all=true)", len(s.Policies))
 	}
 	out.NamespaceLabels, out.bindings = asked.has, bindings
 	definitions, params, err := s.needs(w, out, bindings)
