@@ -1,9 +1,12 @@
 package decision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"syscall"
 
 	"tare/area"
@@ -67,10 +70,33 @@ func compileBundles(ctx context.Context, spec *Spec, env area.Env) (out []area.F
 			err = launch.Check(ctx, p.bundle, p.spec.Embedded != nil && p.spec.Embedded.RegoV0)
 		}
 		if err != nil {
-			out = append(out, kit.FaultIn(t, "bundle", fmt.Errorf("bundle: %w", err)))
+			fault := kit.FaultIn(t, "bundle", fmt.Errorf("bundle: %w", err))
+			fault.Hint = cmp.Or(hintOf(err), fault.Hint)
+			out = append(out, fault)
 		}
 	}
 	return out
+}
+
+// hintOf is what to do about a bundle that OPA does not compile; empty: tare does not know.
+func hintOf(err error) string {
+	var rejected *engine.Rejection
+	if !errors.As(err, &rejected) || len(rejected.Problems) == 0 {
+		return ""
+	}
+	if !slices.ContainsFunc(rejected.Problems, func(says string) bool {
+		place, _, _ := strings.Cut(says, ": ")
+		return !strings.Contains(place, "_test.rego")
+	}) {
+		return "these files are tests, which decide nothing unless a rule reads them, and OPA loads them with the " +
+			"policies: name a copy of the folder without them"
+	}
+	if slices.ContainsFunc(rejected.Problems, func(says string) bool {
+		return strings.Contains(says, "`if` keyword is required") || strings.Contains(says, "`contains` keyword is required")
+	}) {
+		return "if it was written for OPA before 1.0: embedded: {engine: opa, rego_v0: true}"
+	}
+	return ""
 }
 
 // findEngine reports an engine that this host does not support and, for a look, one that a run would build.

@@ -87,6 +87,34 @@ func TestRegoIsCompiled(t *testing.T) {
 	}
 }
 
+// TestRegoThatIsRefusedHasAHint: where it is known what to do about Rego that OPA does not compile, that is said: of
+// before 1.0, and of tests that only another program compiles.
+func TestRegoThatIsRefusedHasAHint(t *testing.T) {
+	env, launch := requireEngine(t, engine.OPA)
+	env.Treatments = []area.Treatment{standard}
+	if filepath.Base(launch.Path) == filepath.Base(env.Self) {
+		hosttest.Missing(t, "OPA is one of PATH, which compiles nothing before it starts", "take it out of PATH")
+	}
+	const conftest = "package httpapi.authz\n\nimport rego.v1\n\ntest_deny if parse_config(\"hcl2\", \"a\")\n"
+	const alone, old = "are tests, which decide nothing unless", "rego_v0: true"
+	for name, c := range map[string]struct {
+		files tree
+		want  string
+	}{
+		"of before 1.0":      {tree{"p.rego": "package httpapi.authz\nallow { input.user == \"bob\" }\n"}, old},
+		"a test of another":  {tree{"p.rego": salaries, "p_test.rego": conftest, "data.json": managers}, alone},
+		"a test and a rule":  {tree{"p.rego": salaries + "\nno if startwith(\"a\", \"b\")\n", "p_test.rego": conftest}, ""},
+		"a mistake of today": {tree{"p.rego": salaries + "\nno if { x }\n"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := Area{}.Preflight(t.Context(), ownSpec(engine.OPA, written(t, c.files)), env)
+			if len(found) != 1 || (found[0].Hint == "") != (c.want == "") || !strings.Contains(found[0].Hint, c.want) {
+				t.Errorf("%+v, want the hint %q", found, c.want)
+			}
+		})
+	}
+}
+
 // TestRulesAreProved: a rule of a bundle for OPA is true for a request, or in a test of the bundle's own, or is named.
 func TestRulesAreProved(t *testing.T) {
 	env, launch := requireEngine(t, engine.OPA)
