@@ -398,6 +398,10 @@ func (p *arm) bundleNotes() []string {
 			}
 			masked.WriteString(" (" + why + ")")
 		}
+		if p.metricsDenied != "" {
+			masked.WriteString(" (or another's denial hides it: the API server names one of those that it evaluates, and its " +
+				"counts of the others cannot be read)")
+		}
 		out = append(out, fmt.Sprintf("%s: %s without a proof: nothing that tare tries meets an objection%s of theirs%s, so "+
 			"that whether they %s is not shown: %s", name, unit.Count(len(unproved), "policy"), orChange, masked.String(), guard,
 			strings.Join(unproved, ", ")))

@@ -191,6 +191,47 @@ func TestGatekeepersCELAfresh(t *testing.T) {
 	}
 }
 
+// TestGatekeepersCELHidden: the API server names one of the policies that deny a request. Its counts prove the other
+// ones, and each is looked at before a block.
+func TestGatekeepersCELHidden(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	text, err := os.ReadFile("testdata/gatekeeper-cel/policies.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := strings.NewReplacer("celban", "othercelban", "CelBan", "OtherCelBan", "no-host-network", "never-host-network")
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	if err := os.WriteFile(file, []byte(string(text)+"\n---\n"+second.Replace(string(text))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	with := treatment("bundle", file)
+	tg := preparedBeside(t, engine.Gatekeeper, with, false)
+	p := armOf(t, tg, with)
+	names := []string{"no-host-network", "never-host-network"}
+	for _, name := range names {
+		if shown := p.policies.shown[name]; shown != "pod in the host's network" {
+			t.Errorf("%s is shown by %q", name, shown)
+		}
+		if !slices.Contains(p.policies.proof.Object, own.NameIn(p.scope(), name)) {
+			t.Errorf("%s is not looked at before a block: %q", name, p.policies.proof.Object)
+		}
+	}
+	if notes := strings.Join(tg.Notes(), "\n"); strings.Contains(notes, "without a proof") {
+		t.Error(notes)
+	}
+	if err := tg.Verify(t.Context(), with); err != nil {
+		t.Fatal(err)
+	}
+	for i, kind := range []string{"celban", "othercelban"} { // which of the two the API server names is not known
+		path := p.prefix + "/apis/constraints.gatekeeper.sh/v1beta1/" + kind + "/" + names[i]
+		if err := p.set(t.Context(), http.MethodDelete, path, jsonType, nil); err != nil {
+			t.Fatal(err)
+		}
+		awaitError(t, names[i], func() error { return tg.Verify(t.Context(), with) })
+	}
+}
+
 // TestEnginesRefuse: what an engine does not take is named with its place in the user's file.
 func TestEnginesRefuse(t *testing.T) {
 	hosttest.SkipIfShort(t)

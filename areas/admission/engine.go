@@ -372,12 +372,23 @@ func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error 
 	return p.addEngineCounts(ctx, counts, func(c apimetrics.KyvernoCounts) map[string]uint64 { return c.Objected })
 }
 
-// apiChecks are the API server's counts of objections. Of some Kyverno makes ValidatingAdmissionPolicies, which
-// it counts, too.
+// apiChecks are the API server's counts of objections. Of some policies engines make ValidatingAdmissionPolicies, which
+// it counts, too: Kyverno one of each, and Gatekeeper a binding of each constraint.
 func (p *arm) apiChecks(ctx context.Context) (map[string]uint64, error) {
-	counts, err := p.apiCounts(ctx, apimetrics.PolicyChecks)
+	var bindings map[string]uint64
+	counts, err := p.apiCounts(ctx, func(text []byte) (counts map[string]uint64, err error) {
+		if bindings, err = apimetrics.BindingChecks(text); err != nil {
+			return nil, err
+		}
+		return apimetrics.PolicyChecks(text)
+	})
 	if err != nil || len(p.engines) == 0 || p.policies.own == nil {
 		return counts, err
+	}
+	for _, one := range p.policies.own.Policies {
+		if n := bindings[p.policies.own.BindingMadeOf(one)]; n > 0 {
+			counts[own.NameIn(p.scope(), one.Name)] += n
+		}
 	}
 	for _, prefix := range []string{"cpol-", "vpol-"} {
 		for name, n := range counts {
@@ -451,7 +462,10 @@ func (p *arm) engineDeniers(a answer) (out []string) {
 // counted reports whether the objections of a policy are counted: by the API server, or by its engine.
 func (p *arm) counted(one *own.Policy) bool {
 	k := engine.Of(one.Engine())
-	return k == nil || k.Counts && !slices.ContainsFunc(p.engines, func(e *runningEngine) bool {
+	if k == nil || p.policies.own.BindingMadeOf(one) != "" {
+		return true
+	}
+	return k.Counts && !slices.ContainsFunc(p.engines, func(e *runningEngine) bool {
 		return e.kind == k && e.restless
 	})
 }

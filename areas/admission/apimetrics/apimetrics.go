@@ -9,7 +9,7 @@
 //	apiserver_admission_webhook_admission_duration_seconds    labels name, operation, type ("admit", "validating")
 //	apiserver_admission_webhook_fail_open_count               labels name, type ("admit", "validating")
 //	etcd_request_duration_seconds                             labels operation and resource; type in 1.24
-//	apiserver_validating_admission_policy_check_total         label policy; 1.36 counts what did not pass only
+//	apiserver_validating_admission_policy_check_total         labels policy, policy_binding; 1.36 counts what did not pass
 //	apiserver_mutating_admission_policy_check_total           labels policy and error_type
 //	process_start_time_seconds
 //
@@ -74,12 +74,17 @@ func Parse(text []byte) (*area.Served, error) {
 // kube-apiserver does not count what passes. One evaluation counts once for each failed validation of the policy, each
 // binding, and each of the binding's actions. The map is empty before 1.26.
 func PolicyChecks(text []byte) (map[string]uint64, error) {
-	return checks(text, validating)
+	return checks(text, validating, "policy")
+}
+
+// BindingChecks reads the same for each ValidatingAdmissionPolicyBinding: one policy may be many of the user's.
+func BindingChecks(text []byte) (map[string]uint64, error) {
+	return checks(text, validating, "policy_binding")
 }
 
 // MutatingPolicyChecks reads how often each MutatingAdmissionPolicy was applied to a request without an error.
 func MutatingPolicyChecks(text []byte) (map[string]uint64, error) {
-	return checks(text, mutating)
+	return checks(text, mutating, "policy")
 }
 
 // KyvernoCounts are what Kyverno's policies did to requests in a namespace.
@@ -129,7 +134,7 @@ func Kyverno(text []byte, namespace string) (KyvernoCounts, error) {
 	return out, nil
 }
 
-func checks(text []byte, family string) (map[string]uint64, error) {
+func checks(text []byte, family, by string) (map[string]uint64, error) {
 	out := map[string]uint64{}
 	err := scan(text, map[string]func(*line) error{family: func(l *line) error {
 		if l.label("enforcement_action") == "allow" || family == mutating && l.label("error_type") != "no_error" {
@@ -139,7 +144,7 @@ func checks(text []byte, family string) (map[string]uint64, error) {
 			return errRows
 		}
 		n, err := l.count()
-		out[l.label("policy")] += n
+		out[l.label(by)] += n
 		return err
 	}})
 	if err != nil {

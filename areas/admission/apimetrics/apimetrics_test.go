@@ -199,6 +199,9 @@ func TestPolicyChecks(t *testing.T) {
 	if got, err = PolicyChecks([]byte(text)); err != nil || !cmp.Equal(got, map[string]uint64{"p": 5}) {
 		t.Error(got, err)
 	}
+	if got, err = BindingChecks([]byte(text)); err != nil || !cmp.Equal(got, map[string]uint64{"a": 2, "b": 3}) {
+		t.Error(got, err)
+	}
 }
 
 func TestNewerIndicatorIsPreferred(t *testing.T) {

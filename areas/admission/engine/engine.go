@@ -82,7 +82,7 @@ var (
 	}
 	Gatekeeper = &Kind{
 		Name: "gatekeeper", Title: "Gatekeeper", Default: "3.23.1",
-		Unproved:    "of Gatekeeper only constraints that deny and mutations can be proved",
+		Unproved:    "of Gatekeeper only constraints that deny or are in CEL, and mutations, can be proved",
 		Deployments: "gatekeeper.sh/system=yes,control-plane=controller-manager", Image: "gatekeeper",
 		Webhooks: "gatekeeper-validating-webhook-configuration",
 		module:   gatekeeperModule, edits: gatekeeperEdits, program: ".", definitions: "charts/gatekeeper/crds",

@@ -190,8 +190,7 @@ func (p *Policy) Words(s mechanism.Scope) []string {
 	case p.engine == nil:
 		return []string{fmt.Sprintf("ValidatingAdmissionPolicy '%s'", name)}
 	case isConstraint(p.engine.GroupVersionKind()):
-		binding := fmt.Sprintf("with binding 'gatekeeper-%s-%s' denied", strings.ToLower(p.kindIn(s)), name)
-		return []string{"[" + name + "] ", binding}
+		return []string{"[" + name + "] ", fmt.Sprintf("with binding '%s' denied", bindingOf(p.kindIn(s), name))}
 	case p.engine.GroupVersionKind().Group == celGroup:
 		return []string{"Policy " + name + " failed: ", "ValidatingAdmissionPolicy 'vpol-" + name + "'"}
 	}
@@ -206,9 +205,8 @@ func (f *InForce) Ready(o *unstructured.Unstructured) (ready bool, says string) 
 	case isMutator(k):
 		return mutatorReady(o)
 	case isConstraint(k):
-		return constraintReady(o, !f.Scope.Foreign && slices.ContainsFunc(f.templates, func(t object) bool {
-			return defines(t.Unstructured) == k.Kind && generates(t.Unstructured)
-		}))
+		f.keepMade(o)
+		return constraintReady(o, f.generates(k.Kind))
 	}
 	return kyvernoReady(o)
 }

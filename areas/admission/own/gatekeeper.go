@@ -152,7 +152,7 @@ func constraintReady(o *unstructured.Unstructured, generates bool) (ready bool, 
 		generated, waits := !generates, ""
 		for _, e := range points {
 			point, _ := e.(tree)
-			if point["enforcementPoint"] == "vap.k8s.io" {
+			if point["enforcementPoint"] == vapPoint {
 				generated = point["state"] != "waiting"
 				waits, _ = point["message"].(string)
 			}
@@ -208,6 +208,48 @@ func (f *InForce) TemplatesInCEL() bool {
 
 // MakesPolicies reports whether an engine makes policies of the API server's of some.
 func (f *InForce) MakesPolicies() bool { return slices.ContainsFunc(f.Objects, generates) }
+
+// BindingMadeOf is the name of the ValidatingAdmissionPolicyBinding that Gatekeeper says that it has made of a
+// constraint, as Ready has read; empty: it has made none.
+func (f *InForce) BindingMadeOf(p *Policy) string {
+	if p.engine == nil || !isConstraint(p.engine.GroupVersionKind()) {
+		return ""
+	}
+	if name := bindingOf(p.kindIn(f.Scope), p.nameIn(f.Scope)); f.made[name] {
+		return name
+	}
+	return ""
+}
+
+// generates reports whether Gatekeeper makes ValidatingAdmissionPolicies of a kind's constraints.
+func (f *InForce) generates(kind string) bool {
+	return !f.Scope.Foreign && slices.ContainsFunc(f.templates, func(t object) bool {
+		return defines(t.Unstructured) == kind && generates(t.Unstructured)
+	})
+}
+
+// bindingOf is the name of the binding that Gatekeeper makes of a constraint.
+func bindingOf(kind, name string) string { return "gatekeeper-" + strings.ToLower(kind) + "-" + name }
+
+// keepMade keeps whether Gatekeeper has made a binding of a constraint.
+func (f *InForce) keepMade(constraint *unstructured.Unstructured) {
+	pods, _, _ := unstructured.NestedSlice(constraint.Object, "status", "byPod")
+	made := slices.ContainsFunc(pods, func(p any) bool {
+		pod, _ := p.(tree)
+		points, _ := pod["enforcementPointsStatus"].([]any)
+		return slices.ContainsFunc(points, func(e any) bool {
+			point, _ := e.(tree)
+			return point["enforcementPoint"] == vapPoint && point["state"] == "generated"
+		})
+	})
+	if f.made == nil {
+		f.made = map[string]bool{}
+	}
+	f.made[bindingOf(constraint.GetKind(), constraint.GetName())] = made
+}
+
+// vapPoint is how Gatekeeper names the API server that evaluates in its place.
+const vapPoint = "vap.k8s.io"
 
 // podErrors are what those that read an object of Gatekeeper's say of it.
 func podErrors(o *unstructured.Unstructured) string {

@@ -153,3 +153,27 @@ func TestConstraintsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestBindingsMadeOfConstraints: the API server counts for a constraint only once Gatekeeper says that it has made a
+// binding of it, and not where it evaluates the constraint itself.
+func TestBindingsMadeOfConstraints(t *testing.T) {
+	cel := strings.Replace(constraintOf("a", "{}"), "kind: Ban", "kind: Cel", 1)
+	in, err := read(t, map[string]string{"a.yaml": celTemplate + "---\n" + cel}).Render(Where{Scope: scope, Ours: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := in.Objects[len(in.Objects)-1].DeepCopy()
+	for _, c := range []struct{ state, want string }{
+		{"", ""},
+		{"generated", "gatekeeper-cel-a"},
+		{"error", ""},
+	} {
+		o.Object["status"] = tree{"byPod": []any{tree{"enforced": true, "enforcementPointsStatus": []any{
+			tree{"enforcementPoint": "vap.k8s.io", "state": c.state},
+		}}}}
+		in.Ready(o)
+		if got := in.BindingMadeOf(in.Policies[0]); got != c.want {
+			t.Errorf("%q: %q, want %q", c.state, got, c.want)
+		}
+	}
+}
