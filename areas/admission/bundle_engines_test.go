@@ -200,7 +200,7 @@ func TestGatekeepersCELHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := strings.NewReplacer("celban", "othercelban", "CelBan", "OtherCelBan", "no-host-network", "never-host-network")
+	second := strings.NewReplacer("celban", "othercelban", "CelBan", "OtherCelBan", "no-host-", "never-host-")
 	file := filepath.Join(t.TempDir(), "mine.yaml")
 	if err := os.WriteFile(file, []byte(string(text)+"\n---\n"+second.Replace(string(text))), 0o600); err != nil {
 		t.Fatal(err)

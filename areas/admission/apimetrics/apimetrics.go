@@ -9,7 +9,7 @@
 //	apiserver_admission_webhook_admission_duration_seconds    labels name, operation, type ("admit", "validating")
 //	apiserver_admission_webhook_fail_open_count               labels name, type ("admit", "validating")
 //	etcd_request_duration_seconds                             labels operation and resource; type in 1.24
-//	apiserver_validating_admission_policy_check_total         labels policy, policy_binding; 1.36 counts what did not pass
+//	apiserver_validating_admission_policy_check_total         labels policy, policy_binding; 1.36: what did not pass
 //	apiserver_mutating_admission_policy_check_total           labels policy and error_type
 //	process_start_time_seconds
 //
