@@ -100,7 +100,7 @@ func (p *arm) engineBack(ctx context.Context) error {
 func (p *arm) webhookConditions() []area.Condition {
 	out := []area.Condition{
 		{
-			Name: area.Restart, Hold: awayFor,
+			Name: area.Restart, Title: "restart of the webhook", Hold: awayFor,
 			Does: fmt.Sprintf("the webhook's process is killed, and started again after %v", awayFor),
 			Impose: func(ctx context.Context) (func(context.Context) error, error) {
 				if err := p.webhook.Signal(syscall.SIGKILL); err != nil {
@@ -110,22 +110,24 @@ func (p *arm) webhookConditions() []area.Condition {
 			},
 		},
 		{
-			Name: area.ColdStart, Idle: true,
+			Name: area.ColdStart, Title: "cold start of the webhook", Idle: true,
 			Does: "the webhook's process is replaced by a new one, and the load begins when that is ready",
 			Impose: func(ctx context.Context) (func(context.Context) error, error) {
 				return nil, errors.Join(p.webhook.Stop(ctx), p.startWebhook(ctx))
 			},
 		},
 		{
-			Name: area.Partition, Does: "the webhook's process is stopped: it takes connections and answers nothing",
+			Name: area.Partition, Title: "partition from the webhook",
+			Does:   "the webhook's process is stopped: it takes connections and answers nothing",
 			Impose: func(ctx context.Context) (func(context.Context) error, error) { return p.webhook.Freeze(ctx) },
 		},
 	}
 	if !p.unsteady() {
 		slow := webhook.Latency{Median: p.timeout() / 2, Spread: slowSpread}
 		out = append(out, area.Condition{
-			Name: area.Slow, Does: fmt.Sprintf("the webhook's latency is %v: %.0f %% of its answers exceed the time-out of %v",
-				slow, 100*slow.Above(p.timeout()), p.timeout()),
+			Name: area.Slow, Title: "slow webhook",
+			Does: fmt.Sprintf("the webhook's latency is %v: %.0f %% of its answers exceed the time-out of %v", slow,
+				100*slow.Above(p.timeout()), p.timeout()),
 			Impose: func(ctx context.Context) (func(context.Context) error, error) {
 				return func(ctx context.Context) error { return p.setLatency(ctx, p.latency) }, p.setLatency(ctx, slow)
 			},

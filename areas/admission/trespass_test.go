@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -361,6 +362,19 @@ func TestConditionsAreLifted(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.WantAllUndone(t)
+}
+
+// TestConditionsSayToWhat: the title of a condition names the program or the object that it happens to.
+func TestConditionsSayToWhat(t *testing.T) {
+	p := &arm{env: testEnv(t)}
+	p.kind, p.spec = mechanism.Webhook, &Spec{}
+	p.hooks = mechanism.Hooks{}.WithDefaults()
+	names := regexp.MustCompile(`webhook|kube-apiserver|etcd`)
+	for _, c := range append(p.webhookConditions(), p.serverConditions()...) {
+		if !names.MatchString(c.Title) {
+			t.Errorf("%s has the title %q", c.Name, c.Title)
+		}
+	}
 }
 
 // TestConditionsThatAreInterrupted leaves a webhook stopped and starved. Undo, which knows the journal alone, ends its
