@@ -54,7 +54,7 @@ func (*farGuard) Trespasses(design.Treatment) ([]load.Operation, error) {
 
 func (g *farGuard) Conditions(design.Treatment) []area.Condition {
 	return []area.Condition{
-		{Name: "reload", Does: "it is replaced", Hold: time.Second, Impose: func(ctx context.Context) (
+		{Name: "reload", Title: "reload of it", Does: "it is replaced", Hold: time.Second, Impose: func(ctx context.Context) (
 			func(context.Context) error, error,
 		) {
 			if _, ok := ctx.Deadline(); !ok {
@@ -139,6 +139,9 @@ func TestConditionsAreCarried(t *testing.T) {
 	all := tg.Conditions(tr)
 	if len(all) != 3 || all[0].Name != "reload" || all[0].Does != "it is replaced" || all[0].Hold != time.Second {
 		t.Fatalf("%+v", all)
+	}
+	if all[0].Title != "reload of it" {
+		t.Errorf("the title %q was carried", all[0].Title)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

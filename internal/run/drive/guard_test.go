@@ -136,7 +136,7 @@ func (r *refusing) Can() area.Can {
 			return []load.Operation{{Name: "intrude", Twin: "read", Weight: 1, Wire: serverCall{"/", "no"}}}, nil
 		},
 		Conditions: func(design.Treatment) []area.Condition {
-			return []area.Condition{{Name: "shaken", Idle: true, Impose: func(context.Context,
+			return []area.Condition{{Name: "shaken", Title: "shaken queue", Idle: true, Impose: func(context.Context,
 			) (func(context.Context) error, error) {
 				return nil, nil
 			}}}
@@ -229,6 +229,9 @@ func TestGuardKeepsItsTime(t *testing.T) {
 		t.Errorf("ended with %+v after %v", g.end, g.took)
 	}
 	last := g.points[len(g.points)-1]
+	if last.Condition != nil && (last.Name != "shaken queue" || last.Condition.Name != last.Name) {
+		t.Errorf("the condition is recorded as %+v, not by its title", last)
+	}
 	if last.Condition == nil || !strings.Contains(last.Condition.Error, "the time for the treatment, 40s, was over") {
 		t.Errorf("the last point is %+v, want the condition that was left out", last)
 	}
