@@ -57,6 +57,9 @@ func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Pr
 	if first < last {
 		line = fmt.Sprintf("about %s to the first look, %s for all blocks", rounded(first), rounded(last))
 	}
+	if e.Afresh() > 0 {
+		line += "; what is started and proved before the first block comes on top"
+	}
 	if most := time.Duration(e.Load.MaxTime); blocks > most {
 		line += fmt.Sprintf("; no block starts if it would end after max_time, %s", unit.Duration(most))
 		if made.Once > 0 {
