@@ -422,3 +422,44 @@ func TestHeldBeforeTheLastOverload(t *testing.T) {
 		t.Errorf("of one overload: %q", got)
 	}
 }
+
+// TestRose: what a target did in an earlier overload counts where it was kept busy for ten seconds, at once or after a
+// drain, and where it did more in the last overload and held more since.
+func TestRose(t *testing.T) {
+	const sec = time.Second
+	for name, c := range map[string]struct {
+		later float64 // 1/s, in the last overload
+		held  float64
+		busy  []time.Duration // when it was kept busy for five seconds after the first overload
+		drain time.Duration
+		want  bool
+	}{
+		"at once":                   {300, 294, []time.Duration{15 * sec, 20 * sec}, 0, true},
+		"half a second later":       {300, 294, []time.Duration{15500 * ms, 20500 * ms}, 0, true},
+		"after a drain":             {300, 294, []time.Duration{17 * sec, 22 * sec, 27 * sec}, 15 * sec, true},
+		"not for long":              {300, 294, nil, 0, false},
+		"no more is done":           {152, 147, []time.Duration{15 * sec, 20 * sec}, 0, false},
+		"more is done, not held":    {300, 147, []time.Duration{15 * sec, 20 * sec}, 0, false},
+		"more held, it did no more": {152, 294, []time.Duration{15 * sec, 20 * sec}, 0, false},
+	} {
+		var trace Trace
+		trace.tried(RoleRamp, 0, 50, true, 0, 10*ms)
+		over := func(at time.Duration, goodput, rate float64, attempt int) {
+			trace.tried(RoleOverload, at, goodput, false, 0, 10*ms)
+			s := &trace.Steps[len(trace.Steps)-1]
+			s.Rate, s.Attempt, s.Passed = rate, attempt, nil
+		}
+		over(10*sec, 150, 400, 1)
+		if c.drain > 0 {
+			trace.Steps = append(trace.Steps, Step{Role: RoleDrain, Segment: load.Segment{Start: c.drain, End: c.drain + sec}})
+		}
+		for _, at := range c.busy {
+			trace.tried(RoleBusy, at, 150, false, 0, 10*ms)
+		}
+		over(40*sec, c.later, 500, 2)
+		trace.tried(RoleConfirmLow, 50*sec, c.held, true, 0, 10*ms)
+		if f := trace.rose(); (f != nil) != c.want {
+			t.Errorf("%s: %v", name, f)
+		}
+	}
+}

@@ -404,9 +404,18 @@ func (t Trace) busyFrom(over []Step) (e stat.Estimate, length time.Duration) {
 		return e, 0
 	}
 	from, to := span(over)
+	last, paused := to, false
 	from += min((to-from)/10, time.Second)
 	for _, s := range t.Steps {
-		if after := s.Segment.Start - to; s.Role == RoleBusy && after >= 0 && after < poll && to-from < longEnoughBusy {
+		switch {
+		case s.Segment.Start < last:
+		case s.Role == RoleOverload, to-from >= longEnoughBusy:
+			return flow(t, from, to), to - from
+		case s.Role != RoleBusy:
+			paused = true
+		case paused:
+			from, to, paused = s.Segment.Start+2*time.Second, s.Segment.End, false
+		default:
 			to = s.Segment.End
 		}
 	}

@@ -284,9 +284,6 @@ func (v view) slowest() PartKind {
 // findings are what should be seen beside the class, and what may be said of the server in any case.
 func (c Composition) findings(rate float64, v view) (expected, possible []capacity.FindingKind) {
 	expected, possible = c.cold()
-	if c.has(coldCount) || c.has(coldTime) {
-		possible = append(slices.Clone(possible), capacity.Autoscaling) // what it can do rises as it becomes warm
-	}
 	if x, ok := c.part(autoscaling); ok {
 		possible = append(possible, capacity.Autoscaling)
 		if p, ok := c.part(service); ok && p.With["workers"]/p.With["mean"]/x.With["factor"] < rate/removalGain {
