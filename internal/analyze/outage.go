@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"math"
 	"slices"
 
 	"tare/internal/record"
@@ -66,6 +67,52 @@ func (s *soak) listOutages() []report.Outage {
 		o := &out[len(out)-1]
 		o.End = s.at(x.End)
 		o.Calls += bad
+	}
+	return out
+}
+
+const (
+	// leastStall is the shortest stall that is told, in seconds, and standsOut how many times the usual response it must
+	// last at least.
+	leastStall, standsOut = 0.5, 8
+	// nearlyAll is the share of the calls that came due in the first half of a stall that must have waited for all of the
+	// second: the quantiles of a window tell less than all.
+	nearlyAll = 0.65
+)
+
+// stalls are the windows of an open loop that end a time in which the target answered nearly none of the calls that came
+// due. The longest response says how long that was: of the calls that were due in its first half, nearly all waited
+// longer than the second. What the generator's own delays or an outage explain is none.
+func (s *soak) stalls() (out []report.Stall) {
+	var usual []float64
+	for i := range s.slices {
+		usual = append(usual, slowest(&s.slices[i], func(o *record.SliceOperation) float64 { return o.P90 }))
+	}
+	if s.rate <= 0 || len(usual) == 0 {
+		return nil
+	}
+	slices.Sort(usual)
+	least := max(leastStall, standsOut*usual[len(usual)/2])
+	before := false
+	for i := s.first; i < len(s.slices); i++ {
+		x := &s.slices[i]
+		longest := slowest(x, func(o *record.SliceOperation) float64 { return o.Max })
+		waited, _ := beyondIn(x, "", longest/2)
+		due := s.rate * longest / 2
+		is := longest-x.LatenessMax >= least && due >= fewestExpected && waited >= nearlyAll*due &&
+			!s.out[i] && (i == 0 || !s.out[i-1])
+		if is && !before {
+			out = append(out, report.Stall{Ended: s.at(x.Start), Seconds: longest - x.LatenessMax})
+		}
+		before = is
+	}
+	return out
+}
+
+// slowest is the largest value of the operations of a window.
+func slowest(x *record.Slice, of func(*record.SliceOperation) float64) (out float64) {
+	for i := range x.Operations {
+		out = math.Max(out, of(&x.Operations[i]))
 	}
 	return out
 }

@@ -118,6 +118,7 @@ func (a *analysis) wholeSoak(s *soak, total *report.Total) report.Soak {
 		Moments: joined(s.moments(), mostMoments),
 	}
 	out.Behind, out.BehindWhy = s.behind()
+	out.Stalls = s.stalls()
 	for i, u := range s.used {
 		if u.restarted {
 			out.Restarts = append(out.Restarts, s.at(s.slices[i].End))

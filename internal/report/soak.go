@@ -26,6 +26,7 @@ type Soak struct {
 	Workers       int      `json:"workers,omitempty"`         // of a closed loop
 	Rate          float64  `json:"rate,omitempty"`            // of an open loop, 1/s
 	Outages       []Outage `json:"outages,omitempty"`
+	Stalls        []Stall  `json:"stalls,omitempty"`
 	// Behind is for how many of the measured seconds the generator did not keep up: in these windows it sent most calls
 	// late. BehindWhy says what held it up, as far as the host's account says.
 	Behind    float64 `json:"behind,omitempty"`
@@ -49,6 +50,13 @@ type Outage struct {
 	Start float64 `json:"start"`
 	End   float64 `json:"end"`
 	Calls uint64  `json:"calls"` // that ended badly in it
+}
+
+// Stall is a time within windows of an open loop in which nearly none of the calls that came due was answered. It is no
+// outage, since each of its windows has good answers. In seconds.
+type Stall struct {
+	Ended   float64 `json:"ended"`   // the begin of the window in which its calls were answered, since the load began
+	Seconds float64 `json:"seconds"` // how long the call waited that waited longest
 }
 
 // Moment is a stretch of a soak: one window, or several that were joined. Times in seconds since the load began.

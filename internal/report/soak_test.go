@@ -763,3 +763,19 @@ func TestWordsOfSoaksAreExplained(t *testing.T) {
 		t.Errorf("only %d words were looked up", len(words))
 	}
 }
+
+// TestStallsAreTold: stalls within windows are told beside outages, and without any, and each by its length.
+func TestStallsAreTold(t *testing.T) {
+	s := Soak{Seconds: 60, Planned: 60, Stalls: []Stall{{Ended: 20.1, Seconds: 1.5}, {Ended: 30.6, Seconds: 1.2}}}
+	if got, want := s.held(""), "held 60 s, and with 2 stalls of up to 1.5 s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.Outages = []Outage{{Start: 40, End: 41.1}}
+	if got, want := s.held(""), "held 60 s, but for 1.1 s in 1 outage, and with 2 stalls of up to 1.5 s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	want := "calls that were answered from 20.1 s on had waited up to 1.5 s, nearly all that came due meanwhile"
+	if !slices.ContainsFunc(s.remarks(), func(r remark) bool { return r.Word == "stall" && r.Text == want }) {
+		t.Errorf("%+v, want %q", s.remarks(), want)
+	}
+}

@@ -112,9 +112,21 @@ func (s *Soak) held(load string) string {
 		}
 		return text
 	case out > 0:
-		return "held " + long + ", but for " + unit.Seconds(out) + " in " + unit.Count(len(s.Outages), "outage")
+		return "held " + long + ", but for " + unit.Seconds(out) + " in " + unit.Count(len(s.Outages), "outage") + s.stalled()
 	}
-	return "held " + long
+	return "held " + long + s.stalled()
+}
+
+// stalled counts the stalls, for the end of a sentence; "": there were none.
+func (s *Soak) stalled() string {
+	longest := 0.0
+	for _, x := range s.Stalls {
+		longest = max(longest, x.Seconds)
+	}
+	if longest == 0 {
+		return ""
+	}
+	return ", and with " + unit.Count(len(s.Stalls), "stall") + " of up to " + unit.Seconds(longest)
 }
 
 // endedInOutage returns the outage that lasted to the end, if it was not a short one; else nil.
@@ -243,6 +255,10 @@ func (s *Soak) remarks() []remark {
 	}
 	if n := len(s.Outages) - maxOutages; n > 0 {
 		out = append(out, remark{Word: "outages", Text: fmt.Sprintf("and %d more", n)})
+	}
+	for _, x := range s.Stalls[:min(len(s.Stalls), maxOutages)] {
+		out = append(out, remark{Word: "stall", Text: "calls that were answered from " + unit.Seconds(x.Ended) +
+			" on had waited up to " + unit.Seconds(x.Seconds) + ", nearly all that came due meanwhile"})
 	}
 	if n := len(s.Restarts); n > 0 {
 		var at []string
