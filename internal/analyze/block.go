@@ -217,6 +217,9 @@ func (a *analysis) batches(t *record.Trial) *extract {
 			per[k] = &measure{key: k, metric: found, of: "batches", weight: []float64{0}}
 			x.measures = append(x.measures, per[k])
 		}
+		if b.Step > 0 && isFinite(b.Step) {
+			per[k].step = max(per[k].step, b.Step)
+		}
 		values := measuredOnly(b.Values)
 		per[k].value = append(per[k].value, values...)
 		per[k].weight[0] += float64(b.N) * float64(len(values))

@@ -67,6 +67,7 @@ func (a *analysis) compare(budgets []budget.Budget) error {
 	}
 	a.growth(c, budgets)
 	a.noise(c)
+	a.warnOfSteps(c)
 	a.skew(c)
 	a.surroundings()
 	return nil

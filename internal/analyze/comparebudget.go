@@ -149,7 +149,8 @@ func extremeOf(m *measure, quantile string) finding {
 		rank = 1
 	}
 	v := stat.Ranked(rank, all...)
-	return finding{Interval: budget.Interval{Value: v, Lo: v, Hi: v}, how: fmt.Sprintf("of %d %s", n, m.of)}
+	e := byStep(m, stat.Estimate{Value: v, Lo: v, Hi: v})
+	return finding{Interval: budget.Interval{Value: v, Lo: e.Lo, Hi: e.Hi}, how: fmt.Sprintf("of %d %s", n, m.of)}
 }
 
 // open is a metric that was measured and whose interval cannot be had yet.

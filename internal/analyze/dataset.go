@@ -62,6 +62,8 @@ type measure struct {
 	rounds []rounds
 	// weight is how many calls a block's value is of; of shares and batches.
 	weight []float64
+	// step is that of the clock of another tool's times: each can be as much longer, or shorter, than it says.
+	step float64
 	// known are the values that were computed from samples, by quantile.
 	known map[string][]float64
 }
@@ -102,7 +104,7 @@ func (d *dataset) add(m *measure) {
 	if x.pad(len(d.blocks) - 1); len(x.value) >= len(d.blocks) || x.of != m.of {
 		return // a damaged record may name one operation twice, or in two ways
 	}
-	x.value = append(x.value, m.value...)
+	x.value, x.step = append(x.value, m.value...), max(x.step, m.step)
 	if len(m.weight) > 0 {
 		x.weight = append(append(x.weight, make([]float64, len(x.value)-1-len(x.weight))...), m.weight...)
 	}

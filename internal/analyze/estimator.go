@@ -49,6 +49,12 @@ func (d *dataset) estimatorFor(m *measure, quantile string) estimator {
 // alone estimates a metric of one arm, with an interval at a level. Where there is none, why says so and the value may
 // still be known.
 func (e estimator) alone(m *measure, level float64) (got stat.Estimate, why string) {
+	got, why = e.ofValues(m, level)
+	return byStep(m, got), why
+}
+
+// ofValues is alone, of values as they are.
+func (e estimator) ofValues(m *measure, level float64) (got stat.Estimate, why string) {
 	none := stat.Estimate{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), Level: level, N: e.blocks}
 	if e.pooled {
 		return pooledOf(m, e.q, level, none)
@@ -106,7 +112,11 @@ func (e estimator) between(x, y *measure, inUnit bool) (*contrast, error) {
 	if base == nil || treated == nil {
 		return nil, fmt.Errorf("the record has no %s of %s", e.quantile, e.metric.Name)
 	}
-	return e.ofBlocks(base, treated, inUnit)
+	c, err := e.ofBlocks(base, treated, inUnit)
+	if err == nil && !c.exact {
+		err = c.inSteps(x, y, e.quantile)
+	}
+	return c, err
 }
 
 // bothSamples keeps the blocks in which both arms have samples.

@@ -20,6 +20,7 @@ import (
 	"tare/internal/metric"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/stat"
 	"tare/rigs/hosttest"
 )
 
@@ -483,6 +484,83 @@ func TestImportedCalls(t *testing.T) {
 		t.Errorf("a true +30 %%: %+v", e)
 	}
 	t.Logf("%d of %d comparisons of equals found a difference", told, runs)
+}
+
+// TestStepsOfClocks: times in whole milliseconds are up to one longer or shorter than they say, so that no interval and
+// no verdict tells them apart within that, however many calls there are.
+func TestStepsOfClocks(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(7, 8))
+	jmeter := func(name string, milliseconds float64) Run {
+		var b strings.Builder
+		b.WriteString("timeStamp,elapsed,label,success\n")
+		for i := range 2000 {
+			fmt.Fprintf(&b, "%d,%d,check,true\n", 1_700_000_000_000+50*i, int(milliseconds+.02*rng.NormFloat64()))
+		}
+		return imported(t, name, b.String())
+	}
+	vegeta := func(name string, milliseconds float64, step time.Duration) Run {
+		var b strings.Builder
+		for i := range 2000 {
+			took := time.Duration((milliseconds + .02*rng.NormFloat64()) * 1e6).Truncate(step)
+			fmt.Fprintf(&b, "{\"code\":200,\"timestamp\":%q,\"latency\":%d}\n",
+				epoch.Add(time.Duration(i)*50*time.Millisecond).Format(time.RFC3339Nano), took)
+		}
+		return imported(t, name, b.String())
+	}
+	for _, c := range []struct {
+		name    string
+		a, b    Run
+		truth   float64
+		verdict report.EffectVerdict
+		warns   bool
+	}{
+		{"39.9 and 40.1 ms", jmeter("a", 39.9), jmeter("b", 40.1), 40.1/39.9 - 1, report.EffectInconclusive, true},
+		{"39.1 and 39.9 ms", jmeter("a", 39.1), jmeter("b", 39.9), 39.9/39.1 - 1, report.EffectInconclusive, true},
+		{"39.9 and 52 ms", jmeter("a", 39.9), jmeter("b", 52), 52/39.9 - 1, report.Regressed, false},
+		{"399.9 and 440 ms", jmeter("a", 399.9), jmeter("b", 440), 440/399.9 - 1, report.Regressed, false},
+		{
+			"another tool", vegeta("a", 39.9, time.Millisecond), vegeta("b", 40.1, time.Millisecond), 40.1/39.9 - 1,
+			report.EffectInconclusive, true,
+		},
+		{"a finer clock", vegeta("a", 39.9, 1), vegeta("b", 42, 1), 42/39.9 - 1, report.Regressed, false},
+	} {
+		e := serviceEffect(t, c.a, c.b)
+		shown := c.verdict == report.Regressed
+		if e.Lo > c.truth || e.Hi < c.truth || e.Verdict != c.verdict || *e.P > stat.LookAlpha == shown {
+			t.Errorf("%s: %s, %+.4f [%.4f, %.4f], p %v; true %.4f", c.name, e.Verdict, e.Estimate, e.Lo, e.Hi, *e.P, c.truth)
+		}
+		rep, err := Analyze(c.b.Record, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := strings.Join(rep.Warnings, "; ")
+		if strings.Contains(said, "service: the clock has steps of 1 ms, 2.") != c.warns {
+			t.Errorf("%s: warnings %q", c.name, said)
+		}
+	}
+	for limit, want := range map[string]report.Verdict{
+		"service.p50 <= 39.5ms": report.Inconclusive, "service.p50 <= 38.1ms": report.Inconclusive,
+		"service.p50 <= 41ms": report.Pass, "service.p50 <= 37ms": report.Fail, "service.max <= 39.5ms": report.Inconclusive,
+		"service.p99 <= 39.5ms": report.Inconclusive,
+	} {
+		rep, err := Analyze(jmeter("a", 39.9).Record, Options{Budget: []string{limit}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := rep.Budgets[0]; b.Verdict != want {
+			t.Errorf("%s: %s, %+v", limit, b.Verdict, b)
+		}
+	}
+	a, b := jmeter("a", .4), jmeter("b", 1.4)
+	arms, _, err := MatchArms(a, b, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := CompareRuns(a, b, arms, CompareOptions{Budget: []string{"service.p50 <= +1000%"}})
+	if err != nil || rep.Budgets[0].Verdict == report.Pass || rep.Budgets[0].Verdict == report.Fail {
+		t.Errorf("times of a step: %v, %+v", err, rep.Budgets)
+	}
 }
 
 // later returns another run: the same record as if it had been made an hour later.

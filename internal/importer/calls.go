@@ -14,7 +14,6 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/metric"
-	"tare/internal/stat"
 	"tare/internal/unit"
 )
 
@@ -241,17 +240,6 @@ func (p *parser) mixed(operation string, calls []call, unsaid int) {
 	}
 	if bad > 0 {
 		p.warn("%s: %d of %d calls failed; their times count like those of the others", operation, bad, len(calls))
-	}
-	// JMeter's clock has steps of 1 ms: what is not far above them is rounded.
-	if p.data.Format != JMeter {
-		return
-	}
-	took := make([]float64, len(calls))
-	for i, c := range calls {
-		took[i] = c.took()
-	}
-	if m := stat.Quantile(took, 0.5); m < 0.020 {
-		p.warn("%s: JMeter keeps whole milliseconds, which is coarse for a median of %.0f ms", operation, m*1000)
 	}
 }
 

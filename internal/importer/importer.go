@@ -80,9 +80,11 @@ type Data struct {
 
 // A Series is one metric of one operation under one treatment, by repetition in the order of measurement.
 type Series struct {
-	Treatment   design.Treatment
-	Operation   string
-	Metric      string // a name that metric.Find knows
+	Treatment design.Treatment
+	Operation string
+	Metric    string // a name that metric.Find knows
+	// Step is that of the clock, of which all times are multiples, in seconds; 0: none was seen.
+	Step        float64
 	Repetitions []Repetition
 }
 
@@ -136,6 +138,9 @@ func Read(src io.Reader, file string, f Format) (*Data, error) {
 	}
 	if len(p.data.Series) == 0 {
 		return nil, p.nothing()
+	}
+	for _, s := range p.data.Series {
+		s.findStep(f)
 	}
 	slices.SortStableFunc(p.data.Series,
 		func(a, b *Series) int { return cmp.Compare(p.treatments[a.Treatment.ID], p.treatments[b.Treatment.ID]) })
