@@ -194,7 +194,7 @@ func TestPassIsEarned(t *testing.T) {
 	}
 }
 
-// TestBusyPoints: other work on the host while the points were offered is a warning; the work of generator and target is
+// TestBusyPoints: other work on the host while the points were offered is a warning; that of generator and target is
 // none, whether the target's is known by its address or by probes, and where it is hidden, that is said.
 func TestBusyPoints(t *testing.T) {
 	t.Parallel()
@@ -250,7 +250,7 @@ func TestEachTrespassIsDecided(t *testing.T) {
 	}
 }
 
-// TestBreachesAreTimed: when a breach was is told as the first of its point is: since the point began, or the condition.
+// TestBreachesAreTimed: a breach is timed as the first of its point is: since the point began, or the condition.
 func TestBreachesAreTimed(t *testing.T) {
 	t.Parallel()
 	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

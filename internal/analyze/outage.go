@@ -80,9 +80,9 @@ const (
 	nearlyAll = 0.65
 )
 
-// stalls are the windows of an open loop that end a time in which the target answered nearly none of the calls that came
-// due. The longest response says how long that was: of the calls that were due in its first half, nearly all waited
-// longer than the second. What the generator's own delays or an outage explain is none.
+// stalls are the windows of an open loop that end a time in which the target answered nearly none of the calls that
+// came due. The longest response says how long that was: of the calls that were due in its first half, nearly all
+// waited longer than the second. What the generator's own delays or an outage explain is none.
 func (s *soak) stalls() (out []report.Stall) {
 	var usual []float64
 	for i := range s.slices {

@@ -10,8 +10,8 @@ import (
 	"tare/internal/record"
 )
 
-// windowed makes the windows of a soak of a minute, 1.1 s each, at 100/s: takes is the response of a call that is due at
-// an instant, all in seconds.
+// windowed makes the windows of a soak of a minute, 1.1 s each, at 100/s: takes is the response of a call that is due
+// at an instant, all in seconds.
 func windowed(takes func(due float64) float64, late float64) *record.Trial {
 	const rate, window, seconds = 100, 1.1, 60
 	in := make([][]float64, 54) // whole ones
@@ -39,8 +39,8 @@ func windowed(takes func(due float64) float64, late float64) *record.Trial {
 	return trial
 }
 
-// TestStalls: a target that stands still for longer than a window is seen to do so each time, be it as an outage or as a
-// stall; calls that are slow by themselves, a half of the calls, a slow target and the generator's own delays are none.
+// TestStalls: a target that stands still for longer than a window is seen to do so each time, be it as an outage or as
+// a stall; slow calls, half of the calls, a slow target and the generator's own delays are none.
 func TestStalls(t *testing.T) {
 	t.Parallel()
 	standing := func(lasts float64) func(float64) float64 {

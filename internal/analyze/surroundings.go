@@ -66,8 +66,8 @@ func (a *analysis) busySearch() {
 	}
 }
 
-// busyPoints warns of a host that had other work to do while the points of a guard were offered. What the target used is
-// known of its processes that listen, or of all that were probed.
+// busyPoints warns of a host that had other work to do while the points of a guard were offered. What the target used
+// is known of its processes that listen, or of all that were probed.
 func (a *analysis) busyPoints(t *record.Trial, points []guard.Point) {
 	var all, busy, stolen, used, target float64
 	hidden := false

@@ -49,7 +49,8 @@ func trespassed(t *testing.T, permitted func(window int) uint64, at ...float64) 
 	return a
 }
 
-// TestSoakedBreachesAreTimed: breaches of a soak are timed from the begin of its load; those of the warm-up do not count.
+// TestSoakedBreachesAreTimed: breaches of a soak are timed from the begin of its load, and those of the warm-up do not
+// count.
 func TestSoakedBreachesAreTimed(t *testing.T) {
 	t.Parallel()
 	a := trespassed(t, func(int) uint64 { return 1 }, 3, 20.1, 30.1)

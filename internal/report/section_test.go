@@ -191,17 +191,19 @@ func TestBreachSentence(t *testing.T) {
 	}
 }
 
-// TestBurstsAreTold: where breaches of a soak came in few stretches of time, the report says so, and that their interval
-// allows for it.
+// TestBurstsAreTold: where breaches of a soak came in few stretches of time, the report says so, and that their
+// interval allows for it.
 func TestBurstsAreTold(t *testing.T) {
-	r := &Report{Guard: []Guard{{Stretches: 5, Trespasses: Trespasses{Refused: 9, Permitted: 5, Share: &Share{Value: 0.5}}}}}
+	share := &Share{Value: 0.5}
+	r := &Report{Guard: []Guard{{Stretches: 5, Trespasses: Trespasses{Refused: 9, Permitted: 5, Share: share}}}}
 	found := ""
 	for _, x := range r.guardRemarks(&r.Guard[0]) {
 		if x.Word == "bursts" {
 			found += x.Text
 		}
 	}
-	if want := "breaches came in 5 stretches of time: the interval of their share is that of so many events"; found != want {
+	const want = "breaches came in 5 stretches of time: the interval of their share is that of so many events"
+	if found != want {
 		t.Errorf("%q, want %q", found, want)
 	}
 }
