@@ -11,7 +11,6 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/capacity"
-	"tare/internal/design"
 	"tare/internal/guard"
 	"tare/internal/load"
 	"tare/internal/metric"
@@ -313,7 +312,7 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 	var why string
 	f.verdict, why = judgedTrespasses(g, b.Limit.Value, need)
 	if worst, where, ok := worstPlace(g, b.Limit.Value); ok && b.Limit.Value > 0 {
-		if a.rep.Question == design.Soak { // it has one place, and the share allows for bursts
+		if len(g.Points) == 1 { // such as that of a soak, whose share allows for bursts
 			worst.Lo, worst.Hi = min(worst.Lo, n.Share.Lo), max(worst.Hi, n.Share.Hi)
 		}
 		if g.Stretches > 0 {
