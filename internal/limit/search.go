@@ -11,7 +11,7 @@ func EvidenceOf(
 		Rate: res.Rate, Lo: res.Lo, Hi: res.Hi, AtLeast: res.AtLeast, Signature: res.Signature, Idle: res.BaseP50,
 		Experiments: made, Local: trace.Local, Callers: trace.Callers, Overload: trace.OverloadUse(),
 		Answered: answeredBy(trace, operations),
-		Crowded: trace.Crowded(),
+		Crowded:  trace.Crowded(),
 	}
 	for _, f := range res.Findings {
 		switch f.Kind { //nolint:exhaustive // the others say nothing about callers
