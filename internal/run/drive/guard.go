@@ -375,7 +375,7 @@ func (g *guarding) back(ctx context.Context) (bool, error) {
 		if g.stream.Now()-began > g.comeback() {
 			return false, nil
 		}
-		c := g.stream.Fresh(ctx, 0, i, min(2*time.Second, g.Load.Timeout))
+		c := g.stream.Fresh(ctx, 0, i, g.Load.Timeout)
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}

@@ -28,6 +28,7 @@ type queueStream struct {
 	began   time.Time
 	conf    load.Config
 	service time.Duration
+	path    time.Duration // by which each answer comes later
 	free    time.Duration // when the server has answered all calls so far
 	rng     *rand.Rand
 	calls   []load.Call
@@ -73,7 +74,7 @@ func (q *queueStream) call(due time.Duration) {
 		k++
 	}
 	q.free = max(q.free, due) + q.service
-	c := load.Call{Operation: uint8(k), Intended: due, Ready: due, Sent: due, FirstByte: q.free, Done: q.free}
+	c := load.Call{Operation: uint8(k), Intended: due, Ready: due, Sent: due, FirstByte: q.free + q.path, Done: q.free + q.path}
 	if q.conf.Operations[k].Twin != "" {
 		c.Outcome = load.Denied
 	}
@@ -90,9 +91,13 @@ func (q *queueStream) Wait(ctx context.Context, d, poll time.Duration, done func
 	return ctx.Err()
 }
 
-func (q *queueStream) Fresh(context.Context, int, uint64, time.Duration) load.Call {
-	q.clock.Advance(q.service)
-	return load.Call{Intended: q.Now() - q.service, Sent: q.Now() - q.service, FirstByte: q.Now(), Done: q.Now()}
+func (q *queueStream) Fresh(_ context.Context, _ int, _ uint64, timeout time.Duration) load.Call {
+	at := q.Now()
+	q.clock.Advance(min(q.service+q.path, timeout))
+	if q.service+q.path > timeout {
+		return load.Call{Intended: at, Sent: at, Done: q.Now(), Outcome: load.Timeout}
+	}
+	return load.Call{Intended: at, Sent: at, FirstByte: q.Now(), Done: q.Now()}
 }
 
 func (q *queueStream) Progress() load.Progress {
@@ -155,10 +160,11 @@ type guardedRun struct {
 	took    time.Duration
 }
 
-func guardQueue(t *testing.T, l run.Load) guardedRun { return guardQueueBehind(t, l, 0) }
+func guardQueue(t *testing.T, l run.Load) guardedRun { return guardQueueBehind(t, l, 0, 0) }
 
-// guardQueueBehind is guardQueue with a generator that does not keep up with the first rates that are offered.
-func guardQueueBehind(t *testing.T, l run.Load, behind int) (out guardedRun) {
+// guardQueueBehind is guardQueue with answers that come later by a path, and a generator that does not keep up with the
+// first rates that are offered.
+func guardQueueBehind(t *testing.T, l run.Load, path time.Duration, behind int) (out guardedRun) {
 	t.Helper()
 	req, open := soakRequest(t, &refusing{}, l)
 	req.Question = design.Guard
@@ -167,7 +173,7 @@ func guardQueueBehind(t *testing.T, l run.Load, behind int) (out guardedRun) {
 	req.Open = func(_ context.Context, conf load.Config) (load.Stream, error) {
 		return &queueStream{
 			clock: clk, began: clk.Now(), conf: conf, service: time.Second / queueCapacity, offered: &out.offered,
-			rng: rand.New(rand.NewPCG(conf.Seed, 3)), behind: behind,
+			rng: rand.New(rand.NewPCG(conf.Seed, 3)), path: path, behind: behind,
 		}, nil
 	}
 	began := clk.Now()
@@ -252,17 +258,25 @@ func TestGuardOffersGivenRates(t *testing.T) {
 	}
 }
 
+// TestGuardOfASlowTarget: a target that needs three seconds for each call answers fresh ones after each point.
+func TestGuardOfASlowTarget(t *testing.T) {
+	l := guardLoad(func(l *run.Load) { l.Rates, l.Timeout = []float64{50, 120}, 10*time.Second })
+	if g := guardQueueBehind(t, l, 3*time.Second, 0); g.end.Stop != guard.StopRates {
+		t.Errorf("ended with %+v", g.end)
+	}
+}
+
 // TestGuardOffersLateRatesAgain: a given rate that the generator did not keep up with is offered once more, and not for
 // ever.
 func TestGuardOffersLateRatesAgain(t *testing.T) {
 	l := guardLoad(func(l *run.Load) { l.Rates, l.Trespass = []float64{200, 120}, 0.5 })
 	for behind, want := range map[int][]float64{0: {200, 120}, 1: {200, 120, 200}, 2: {200, 120, 200, 120}} {
-		g := guardQueueBehind(t, l, behind)
+		g := guardQueueBehind(t, l, 0, behind)
 		if got := g.offered[:min(len(g.offered), len(want))]; !slices.Equal(got, want) {
 			t.Errorf("%d late: offered %v, want %v first", behind, g.offered, want)
 		}
 	}
-	if g := guardQueueBehind(t, l, 100); len(g.offered) != 5 {
+	if g := guardQueueBehind(t, l, 0, 100); len(g.offered) != 5 {
 		t.Errorf("always late: offered %v, want each twice, and the condition", g.offered)
 	}
 }
