@@ -19,7 +19,7 @@ func (s *Series) findStep(f Format) {
 		return
 	}
 	for _, step := range steps {
-		if s.isIn(step) {
+		if s.isIn(step, f == JMeter) {
 			s.Step = step
 			return
 		}
@@ -27,19 +27,21 @@ func (s *Series) findStep(f Format) {
 }
 
 // isIn reports whether all times are multiples of a step, and half of them at least are not very much longer than it.
-func (s *Series) isIn(step float64) bool {
+// Nothing but zeros shows no step, unless it is known.
+func (s *Series) isIn(step float64, known bool) bool {
 	const slack = 1e-6 // of a step: what is read was divided
-	long, all := 0, 0
+	long, all, seen := 0, 0, known
 	for i := range s.Repetitions {
 		for _, v := range s.Repetitions[i].Values {
 			n := v / step
-			if math.Abs(n-math.Round(n)) > slack+1e-12*n {
+			if math.Abs(n-math.Round(n)) > slack+1e-12*n || v != 0 && n < 0.5 {
 				return false
 			}
 			if all++; n > 1/leastStep {
 				long++
 			}
+			seen = seen || v != 0
 		}
 	}
-	return 2*long < all
+	return seen && 2*long < all
 }

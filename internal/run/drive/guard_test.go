@@ -74,7 +74,8 @@ func (q *queueStream) call(due time.Duration) {
 		k++
 	}
 	q.free = max(q.free, due) + q.service
-	c := load.Call{Operation: uint8(k), Intended: due, Ready: due, Sent: due, FirstByte: q.free + q.path, Done: q.free + q.path}
+	done := q.free + q.path
+	c := load.Call{Operation: uint8(k), Intended: due, Ready: due, Sent: due, FirstByte: done, Done: done}
 	if q.conf.Operations[k].Twin != "" {
 		c.Outcome = load.Denied
 	}
