@@ -81,14 +81,19 @@ var sets = []string{"kinds", "resources", "apiGroups", "apiVersions", "groups", 
 // plain is a value of such a set that takes nothing away.
 var plain = regexp.MustCompile(`^[\w*/.-]*$`)
 
-// add adds what stands at a path in a field. denies: it is part of a policy that only denies, and not of an exception.
-func (p fields) add(denies bool, in int, path, name string, value any) {
+// A growth says of what one more surely permits no more.
+type growth struct{ validations, sets bool }
+
+// add adds what stands at a path in a field.
+func (p fields) add(more growth, in int, path, name string, value any) {
 	is := slices.IndexFunc(topics, func(t topic) bool { return slices.Contains(t.fields, name) })
 	topic := in
 	if in == other && is >= 0 {
 		topic = is
 	}
-	denies = denies && !strings.HasPrefix(name, "exclude")
+	if strings.HasPrefix(name, "exclude") {
+		more = growth{}
+	}
 	list, isList := value.([]any)
 	members, isMap := value.(tree)
 	all := words(value)
@@ -97,13 +102,13 @@ func (p fields) add(denies bool, in int, path, name string, value any) {
 	case isList && (name == "validations" || name == "expressions"):
 		for _, v := range list {
 			of, _ := v.(tree)
-			p.put(denies, topic, path, of["expression"])
+			p.put(more.validations, topic, path, of["expression"])
 		}
 	case isWords && len(list) > 0 && slices.Contains(sets, name):
-		denies = denies && !slices.ContainsFunc(all, takesAway)
+		further := more.sets && !slices.ContainsFunc(all, takesAway)
 		p[path] = field{topic: topic, text: "some"} // where none are listed, all are meant
 		for _, word := range all {
-			p.put(denies, topic, path, word)
+			p.put(further, topic, path, word)
 		}
 	case isMap && topic == other:
 		for key, member := range members {
@@ -111,14 +116,14 @@ func (p fields) add(denies bool, in int, path, name string, value any) {
 				continue // parts of their own
 			}
 			if !slices.Contains(tells, key) {
-				p.add(denies, topic, strings.TrimPrefix(path+"."+key, "."), key, member)
+				p.add(more, topic, strings.TrimPrefix(path+"."+key, "."), key, member)
 			}
 		}
 	case isList && topic == other && !isWords:
 		for i, item := range list {
 			at := fmt.Sprintf("%s[%d]", path, i)
-			p[at] = field{topic: topic, text: "one", further: denies}
-			p.add(denies, in, at, name, item)
+			p[at] = field{topic: topic, text: "one", further: more.sets}
+			p.add(more, in, at, name, item)
 		}
 	case topic == tried: // an empty value decides, and so may an order
 		if text, err := json.Marshal(value); err == nil {
@@ -130,6 +135,14 @@ func (p fields) add(denies bool, in int, path, name string, value any) {
 			p[path] = field{topic: topic, text: string(text)}
 		}
 	}
+}
+
+// unless is nothing of a policy that changes objects.
+func (g growth) unless(changes bool) growth {
+	if changes {
+		return growth{}
+	}
+	return g
 }
 
 // takesAway reports whether a value of a set may mean that others are not in it.
@@ -252,16 +265,18 @@ func (s *Set) parts() (parts map[string]fields, aside contents) {
 		_, changes := changing[name]
 		ignored, _, _ := unstructured.NestedString(o.Object, "spec", "failurePolicy")
 		apply, _, _ := unstructured.NestedString(o.Object, "spec", "applyRules")
-		// One more may fail, which is ignored with what others deny, or be the first, after which others do not count.
+		// One more may fail, which is ignored with what others deny, or be the first, after which others do not count. Of one
+		// kind more of Kyverno's follows that it makes no rules about controllers of the one about pods.
 		denies := ignored != "Ignore" && apply != "One"
-		all.add(denies && !changes, other, "spec", "spec", o.Object["spec"])
+		more := growth{validations: denies, sets: denies && !isKyverno(o.GroupVersionKind())}
+		all.add(more.unless(changes), other, "spec", "spec", o.Object["spec"])
 		all.addMeant("metadata.annotations", o.GetAnnotations())
 		all.addMeant("metadata.labels", o.GetLabels())
 		var order []string
 		for _, rule := range rulesIn(o.Unstructured) {
 			order = append(order, ofRule(name, rule))
 			of := fields{}
-			of.add(denies && !changing[ofRule(name, rule)], other, "", "", rule)
+			of.add(more.unless(changing[ofRule(name, rule)]), other, "", "", rule)
 			put(ofRule(name, rule), of)
 		}
 		if apply == "One" { // the first one
@@ -360,7 +375,17 @@ func (s *Set) Unasked(base *Set) (out []string) {
 		}
 	}
 	slices.Sort(added)
+	var rules []string // of one more may follow that Kyverno makes none about controllers of the others
+	for _, o := range s.deciding {
+		name := nameOf(o.Unstructured)
+		for _, rule := range rulesIn(o.Unstructured) {
+			if of := ofRule(name, rule); were[name] != nil && were[of] == nil && !slices.Contains(added, of) {
+				rules = append(rules, of)
+			}
+		}
+	}
 	say("policies of the baseline's are missing", missing)
+	say("rules are new in policies of the baseline's", rules)
 	say("policies that change or make objects are new", added)
 	for i, names := range differ {
 		say(topics[i].what+" differs", names)

@@ -91,6 +91,7 @@ func TestUnasked(t *testing.T) {
 		rule    = "ClusterPolicy k (rule a) ("
 		missing = "policies of the baseline's are missing: "
 		decide  = "what policies decide differs: "
+		added   = "rules are new in policies of the baseline's: "
 	)
 	for name, c := range map[string]struct{ was, is, want string }{
 		"a selector of namespaces": {
@@ -169,24 +170,34 @@ func TestUnasked(t *testing.T) {
 				"MutatingAdmissionPolicyBinding mb",
 		},
 		"a rule more": {
-			"  - name: z\n", another + "validate: {deny: {}}}\n  - name: z\n", "",
+			"  - name: z\n", another + "validate: {deny: {}}}\n  - name: z\n", added + "ClusterPolicy k (rule c)",
 		},
-		"another rule":    {"- name: z", "- name: y", missing + "ClusterPolicy k (rule z)"},
+		"another rule": {
+			"- name: z", "- name: x", missing + "ClusterPolicy k (rule z)\n" + added + "ClusterPolicy k (rule x)",
+		},
 		"another binding": {"{name: b}", "{name: d}", missing + "ValidatingAdmissionPolicyBinding b"},
 
-		"an order":               {"[production, staging]", "[staging, production]", ""},
-		"a message":              {"'true', message: never", "'true', message: other", ""},
-		"a default":              {"  failurePolicy: Fail\n", "", ""},
-		"a default of Kyverno's": {"  background: true\n", "", ""},
-		"a kind more":            {"resources: [pods, ", "resources: [pods, deployments, ", ""},
-		"a kind of a rule more":  {"kinds: [Pod, apps", "kinds: [Pod, Service, apps", ""},
-		"a namespace more":       {"namespaces: [a, b]", "namespaces: [a, b, c]", ""},
-		"an operation more":      {"[CREATE, UPDATE]", "[CREATE, UPDATE, DELETE]", ""},
-		"a validation more":      {"'true', message: never}", "'true', message: never}, {expression: 'false'}", ""},
+		"an order":                    {"[production, staging]", "[staging, production]", ""},
+		"a message":                   {"'true', message: never", "'true', message: other", ""},
+		"a default":                   {"  failurePolicy: Fail\n", "", ""},
+		"a default of Kyverno's":      {"  background: true\n", "", ""},
+		"a kind more":                 {"resources: [pods, ", "resources: [pods, deployments, ", ""},
+		"a kind of a constraint more": {"kinds: [Pod]}], excluded", "kinds: [Pod, Service]}], excluded", ""},
+		"an operation more":           {"[CREATE, UPDATE]", "[CREATE, UPDATE, DELETE]", ""},
+		"a validation more":           {"'true', message: never}", "'true', message: never}, {expression: 'false'}", ""},
 
+		"a kind of a rule more": { // there are no rules about Deployments then
+			"kinds: [Service]", "kinds: [Service, Pod]",
+			`what else policies say of their requests differs: ClusterPolicy k (rule z) (match.any[0].resources.kinds: "Pod")`,
+		},
+		"a namespace of a rule more": {
+			"namespaces: [a, b]", "namespaces: [a, b, c]",
+			"which namespaces policies are about differs: " + rule + `match.any[0].resources.namespaces: "c")`,
+		},
 		"a namespace where all were meant": {
 			"{kinds: [Service]}", "{kinds: [Service], namespaces: [a]}",
-			"which namespaces policies are about differs: ClusterPolicy k (rule z) (match.any[0].resources.namespaces)",
+			"which namespaces policies are about differs: ClusterPolicy k (rule z) (match.any[0].resources.namespaces, " +
+				`match.any[0].resources.namespaces: "a")`,
 		},
 		"a namespace that is taken away": {
 			"namespaces: [a, b]", `namespaces: [a, b, "!c"]`, "which namespaces policies are about differs: " + rule +
@@ -242,7 +253,7 @@ func TestUnaskedBesideFields(t *testing.T) {
 		},
 		"kinds change places": {
 			any2, "kinds: [Service], operations", "kinds: [Pod], operations",
-			kinds + `ClusterPolicy k (rule a) (match.any[0].resources.kinds: "Service")`,
+			kinds + `ClusterPolicy k (rule a) (match.any[0].resources.kinds: "Pod", match.any[0].resources.kinds: "Service")`,
 		},
 		"rules that are made of a rule": {
 			named, "controllers: none", "controllers: Job",
@@ -491,7 +502,8 @@ func TestUnaskedFiles(t *testing.T) {
 func TestUnaskedOrder(t *testing.T) {
 	one := strings.Replace(guarding, "  background: true\n", "  applyRules: One\n", 1)
 	more := strings.Replace(one, "  - name: a\n", another+"validate: {deny: {}}}\n  - name: a\n", 1)
-	const want = "what else policies say of their requests differs: ClusterPolicy k (spec.rules)"
+	const want = "rules are new in policies of the baseline's: ClusterPolicy k (rule c)\n" +
+		"what else policies say of their requests differs: ClusterPolicy k (spec.rules)"
 	base, is := read(t, map[string]string{"a.yaml": one}), read(t, map[string]string{"a.yaml": more})
 	if got := unasked(is, base); got != want {
 		t.Errorf("differences %q, want %q", got, want)
