@@ -67,7 +67,7 @@ type Can struct {
 // Rulings are what a control decided about requests.
 type Rulings struct {
 	Of []Ruling
-	// Unasked says in what the control differs from the baseline's where no request shows it, and what of it no trespass
+	// Unasked says in what the control differs from the baseline's so that it may permit more, and what of it no trespass
 	// tries, a sentence each.
 	Unasked []string
 }

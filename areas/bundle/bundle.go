@@ -217,14 +217,7 @@ func newBudget() *budget { return &budget{files: mostFiles, bytes: mostBytes} }
 // path. Links that lead nowhere are left out.
 func Links(from string, do func(name, to string, text []byte) error) error {
 	left := newBudget()
-	f, isFolder, err := open(from)
-	switch {
-	case err != nil:
-		return err
-	case !isFolder:
-		return f.Close()
-	}
-	return eachIn(f, fs.ModeSymlink, func(root *os.Root, name string) error {
+	return eachLink(from, func(root *os.Root, name string) error {
 		if !taken(name) {
 			return nil
 		}
@@ -249,14 +242,7 @@ func Links(from string, do func(name, to string, text []byte) error) error {
 // CheckLinks refuses a folder in which a link is called like what decides, leads to a folder, or leads nowhere: an
 // engine may follow it, and Each does not. decides judges a name in the folder.
 func CheckLinks(from string, decides func(name string) bool) error {
-	f, isFolder, err := open(from)
-	switch {
-	case err != nil:
-		return err
-	case !isFolder:
-		return f.Close()
-	}
-	return eachIn(f, fs.ModeSymlink, func(_ *os.Root, name string) error {
+	return eachLink(from, func(_ *os.Root, name string) error {
 		at, err := filepath.Abs(filepath.Join(from, name))
 		if err != nil {
 			return err
@@ -269,6 +255,18 @@ func CheckLinks(from string, decides func(name string) bool) error {
 		return fmt.Errorf("%s is a link, and whether your decision point follows it is not known: put what it leads to in "+
 			"its place, or take it out of the folder", filepath.Join(from, name))
 	})
+}
+
+// eachLink calls do for each symbolic link in a folder, or in one below it.
+func eachLink(from string, do func(root *os.Root, name string) error) error {
+	f, isFolder, err := open(from)
+	switch {
+	case err != nil:
+		return err
+	case !isFolder:
+		return f.Close()
+	}
+	return eachIn(f, fs.ModeSymlink, do)
 }
 
 // each reads the files of a folder, and none outside it.

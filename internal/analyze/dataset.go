@@ -62,7 +62,7 @@ type measure struct {
 	rounds []rounds
 	// weight is how many calls a block's value is of; of shares and batches.
 	weight []float64
-	// step is that of the clock of another tool's times: each can be as much longer, or shorter, than it says.
+	// step is the resolution of the clock of another tool: a time can be longer or shorter by so much than it says.
 	step float64
 	// known are the values that were computed from samples, by quantile.
 	known map[string][]float64

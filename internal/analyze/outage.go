@@ -82,7 +82,7 @@ const (
 
 // stalls are the windows of an open loop that end a time in which the target answered nearly none of the calls that
 // came due. The longest response says how long that was: of the calls that were due in its first half, nearly all
-// waited longer than the second. What the generator's own delays or an outage explain is none.
+// waited longer than the second. What the generator's own delays or an outage explain is left out.
 func (s *soak) stalls() (out []report.Stall) {
 	var usual []float64
 	for i := range s.slices {

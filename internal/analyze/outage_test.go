@@ -40,7 +40,7 @@ func windowed(takes func(due float64) float64, late float64) *record.Trial {
 }
 
 // TestStalls: a target that stands still for longer than a window is seen to do so each time, be it as an outage or as
-// a stall; slow calls, half of the calls, a slow target and the generator's own delays are none.
+// a stall. Slow calls, a wait of half of the calls, a slow target and the generator's own delays are not taken for one.
 func TestStalls(t *testing.T) {
 	t.Parallel()
 	standing := func(lasts float64) func(float64) float64 {

@@ -83,7 +83,7 @@ type Series struct {
 	Treatment design.Treatment
 	Operation string
 	Metric    string // a name that metric.Find knows
-	// Step is that of the clock, of which all times are multiples, in seconds; 0: none was seen.
+	// Step is the clock's resolution, of which all times are multiples, in seconds; 0: none was seen.
 	Step        float64
 	Repetitions []Repetition
 }

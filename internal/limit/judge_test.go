@@ -448,7 +448,7 @@ func TestHangingCalls(t *testing.T) {
 	}
 }
 
-// TestHangs: an experiment in which calls end now and then, or are refused, is none in which they hang.
+// TestHangs: calls hang where none end any more, and not where some end now and then, or are refused.
 func TestHangs(t *testing.T) {
 	for name, c := range map[string]struct {
 		x    Experiment

@@ -149,7 +149,7 @@ type Batches struct {
 	Operation string `json:"operation"`
 	Metric    string `json:"metric"` // a known one, or one of Plan.Quantities
 	N         int    `json:"n"`      // calls in each batch
-	// Step is that of the clock, of which all values are multiples, in the metric's base unit; 0: none was seen.
+	// Step is the clock's resolution, of which all values are multiples, in the metric's base unit; 0: none was seen.
 	Step float64 `json:"step,omitempty"`
 	// Values are per call in the metric's base unit, one for each batch, in order of time.
 	Values []float64 `json:"values"`
@@ -215,7 +215,7 @@ type Prepare struct {
 	Permitted []string `json:"permitted,omitempty"`
 	Refused   []string `json:"refused,omitempty"`
 	Undecided []string `json:"undecided,omitempty"`
-	// Unasked says in what the control differs from the baseline's where no request shows it, and what of it no trespass
+	// Unasked says in what the control differs from the baseline's so that it may permit more, and what of it no trespass
 	// tries.
 	Unasked []string `json:"unasked,omitempty"`
 	// Changed is what the control changed of requests that it permitted, for all of them of which that is known.

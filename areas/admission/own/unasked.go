@@ -54,7 +54,7 @@ var topics = []topic{
 	reads: {"what policies read beside the request", []string{
 		"paramKind", "paramRef", "configMap", "apiCall", "globalReference", "imageRegistry", "clone", "cloneList",
 	}},
-	tried: {"what policies decide", []string{
+	decision: {"what policies decide", []string{
 		"validations", "expressions", "variables", "mutations", "parameters", "location", "context", "mutate", "generate",
 		"pattern", "anyPattern", "deny", "foreach", "podSecurity", "assert", "manifests", "rego", "libs", "crd",
 		"target", "engine",
@@ -65,7 +65,7 @@ var topics = []topic{
 // The topics that are named by themselves.
 const (
 	reads = iota + 7
-	tried
+	decision
 	other
 )
 
@@ -125,7 +125,7 @@ func (p fields) add(more growth, in int, path, name string, value any) {
 			p[at] = field{topic: topic, text: "one", further: more.sets}
 			p.add(more, in, at, name, item)
 		}
-	case topic == tried: // an empty value decides, and so may an order
+	case topic == decision: // an empty value decides, and so may an order
 		if text, err := json.Marshal(value); err == nil {
 			p[path] = field{topic: topic, text: string(text)}
 		}
@@ -137,7 +137,7 @@ func (p fields) add(more growth, in int, path, name string, value any) {
 	}
 }
 
-// unless is nothing of a policy that changes objects.
+// unless is the growth of a policy, which is nothing if that changes objects.
 func (g growth) unless(changes bool) growth {
 	if changes {
 		return growth{}
@@ -150,7 +150,7 @@ func takesAway(word string) bool { return !plain.MatchString(word) }
 
 // put adds one of several values at a path.
 func (p fields) put(further bool, topic int, path string, value any) {
-	if text, err := json.Marshal(sorted(value)); err == nil {
+	if text, err := json.Marshal(value); err == nil {
 		p[path+": "+abbreviated(string(text))] = field{topic, string(text), further}
 	}
 }
