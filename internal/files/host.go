@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -45,6 +46,19 @@ func (host) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// ReadFile implements fs.ReadFileFS. The kernel states no size for its files, writes them anew for each read, and gives
+// some, those of /proc/sys, in the first read only: a page is asked for at once.
+func (h host) ReadFile(name string) ([]byte, error) {
+	f, err := h.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	b := bytes.NewBuffer(make([]byte, 0, os.Getpagesize()))
+	_, err = b.ReadFrom(f)
+	return b.Bytes(), err
 }
 
 // Stat implements fs.StatFS.

@@ -48,3 +48,23 @@ func TestHostWaitsForNobody(t *testing.T) {
 		t.Error("a path outside of the root was opened")
 	}
 }
+
+// TestHostReadsSettingsWhole: the kernel gives a setting in the first read only, and states no size for it.
+func TestHostReadsSettingsWhole(t *testing.T) {
+	for _, name := range []string{
+		"proc/sys/net/core/somaxconn", "proc/sys/net/ipv4/ip_local_port_range", "proc/sys/kernel/osrelease",
+	} {
+		want, err := os.ReadFile("/" + name)
+		if err != nil {
+			t.Logf("%s cannot be read here: %v", name, err)
+			continue
+		}
+		if got, err := fs.ReadFile(files.Host(), name); err != nil || string(got) != string(want) {
+			t.Errorf("%s reads %q, %v; want %q", name, got, err, want)
+		}
+	}
+	if got, err := fs.ReadFile(files.Host(), "proc/self/environ"); err != nil ||
+		!strings.Contains(string(got), "\x00") && len(os.Environ()) > 1 {
+		t.Errorf("the environment of this process reads %q, %v", got, err)
+	}
+}
