@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,7 +27,7 @@ type document struct {
 	item int // of a list, from 0; -1: the document is no list
 }
 
-// documents splits a file.
+// documents splits a file where kubectl does.
 func documents(file, text string) (out []document) {
 	text = strings.TrimPrefix(text, "\xef\xbb\xbf")
 	d := document{file: file, all: text, line: 1, item: -1}
@@ -35,15 +36,11 @@ func documents(file, text string) (out []document) {
 	for one := range strings.Lines(text) {
 		line++
 		rest, ok := strings.CutPrefix(one, "---")
-		if rest = strings.TrimSpace(rest); ok && (rest == "" || rest[0] == '#' || one[len("---")] == ' ') {
+		if rest = strings.TrimSpace(rest); ok && (rest == "" || rest[0] == '#') {
 			d.text = b.String()
 			out = append(out, d)
 			b.Reset()
 			d.line = line
-			if rest != "" && rest[0] != '#' { // the document begins on this line
-				b.WriteString(rest + "\n")
-				d.line--
-			}
 			continue
 		}
 		b.WriteString(one)
@@ -89,10 +86,6 @@ func (d document) objects() ([]object, error) {
 	if err := d.checkAliases(); err != nil {
 		return nil, d.errorf("%w", err)
 	}
-	var first, second tree
-	if in := json.NewDecoder(strings.NewReader(d.text)); in.Decode(&first) == nil && in.Decode(&second) == nil {
-		return nil, d.errorf("several objects in JSON, one after the other: make them a list")
-	}
 	var content []byte
 	var repeated string
 	err := d.checkCounted()
@@ -108,6 +101,10 @@ func (d document) objects() ([]object, error) {
 			return nil, err
 		}
 		return []object{{Unstructured: &unstructured.Unstructured{}, at: d, unread: err.Error()}}, nil
+	}
+	if d.goesOn() {
+		return nil, d.errorf("the document goes on behind its first object, where some programs read another one, and some " +
+			"do not: write --- on a line of its own between them, or make objects in JSON a list")
 	}
 	o := &unstructured.Unstructured{}
 	if isObject := o.UnmarshalJSON(content) == nil && o.GetKind() != "" && o.GetAPIVersion() != ""; !isObject {
@@ -127,6 +124,26 @@ func (d document) objects() ([]object, error) {
 		out = append(out, object{Unstructured: &list.Items[i], at: at, repeated: repeated})
 	}
 	return out, nil
+}
+
+// mayGoOn is in each document that can have something behind its first object.
+var mayGoOn = regexp.MustCompile(`(?m)\A(?:\s|#.*)*[{\[&!%]|^(?:---|\.\.\.)`)
+
+// beside is what is neither blank nor a comment.
+var beside = regexp.MustCompile(`(?m)^\s*[^#\s]`)
+
+// goesOn reports whether something may stand behind the first object, which the parser does not read.
+func (d document) goesOn() bool {
+	if !mayGoOn.MatchString(d.text) {
+		return false
+	}
+	var object json.RawMessage
+	if in := json.NewDecoder(strings.NewReader(d.text)); in.Decode(&object) == nil {
+		return beside.MatchString(d.text[in.InputOffset():])
+	}
+	loader, err := node.NewLoader(strings.NewReader(d.text), node.WithUniqueKeys(false))
+	var first, second node.Node
+	return err != nil || loader.Load(&first) != nil || !errors.Is(loader.Load(&second), io.EOF)
 }
 
 // mayDecide reports whether the text names a group whose objects decide about requests: what is broken may do so

@@ -177,7 +177,19 @@ func TestReadRefuses(t *testing.T) {
 		},
 		"objects in JSON one after the other": {
 			map[string]string{"a.yaml": policy("p", isTrue), "b.json": `{"kind": "PolicyException"} {"kind": "Pod"}`},
-			"b.json:1: several objects in JSON",
+			"b.json:1: the document goes on behind its first object",
+		},
+		"an object in YAML behind one in JSON, which kubectl reads from 1.33 on": {
+			map[string]string{"b.yaml": "{\"kind\": \"ConfigMap\", \"apiVersion\": \"v1\"}\n# y\n" + policy("p", isTrue)},
+			"b.yaml:1: the document goes on behind its first object",
+		},
+		"an object behind one in braces": {
+			map[string]string{"b.yaml": "{kind: ConfigMap, apiVersion: v1}\n" + policy("p", isTrue)},
+			"b.yaml:1: the document goes on behind its first object",
+		},
+		"an object on the line of a separator, which kubectl leaves out": {
+			map[string]string{"b.yaml": policy("p", isTrue) + "--- {kind: PolicyException, apiVersion: kyverno.io/v2}\n"},
+			"b.yaml:1: the document goes on behind its first object",
 		},
 		"no kind": {
 			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": "apiVersion: kyverno.io/v1\nknd: ClusterPolicy\n"},

@@ -468,7 +468,7 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 		if gk.Group == "" && gk.Kind == "ConfigMap" && reading {
 			s.configMaps = append(s.configMaps, o)
 		}
-		if gk.Group == "" && gk.Kind == "Namespace" && len(o.GetLabels()) > 0 {
+		if gk.Group == "" && gk.Kind == "Namespace" && len(o.GetLabels())+len(o.GetAnnotations()) > 0 {
 			s.namespaces = append(s.namespaces, o)
 		}
 		switch {

@@ -76,13 +76,16 @@ var usual = map[string]string{
 }
 
 // sets are the fields of a match whose values are sets: with one more, it is about more requests.
-var sets = []string{"kinds", "resources", "apiGroups", "apiVersions", "groups", "operations", "namespaces"}
+var sets = append([]string{"operations", "namespaces"}, ofKinds...)
+
+// ofKinds are those of them that say which kinds of objects are meant.
+var ofKinds = []string{"kinds", "resources", "apiGroups", "apiVersions", "groups"}
 
 // plain is a value of such a set that takes nothing away.
 var plain = regexp.MustCompile(`^[\w*/.-]*$`)
 
-// A growth says of what one more surely permits no more.
-type growth struct{ validations, sets bool }
+// A growth says of what one more surely permits no more: of validations, of sets, and of those of kinds.
+type growth struct{ validations, sets, kinds bool }
 
 // add adds what stands at a path in a field.
 func (p fields) add(more growth, in int, path, name string, value any) {
@@ -105,7 +108,7 @@ func (p fields) add(more growth, in int, path, name string, value any) {
 			p.put(more.validations, topic, path, of["expression"])
 		}
 	case isWords && len(list) > 0 && slices.Contains(sets, name):
-		further := more.sets && !slices.ContainsFunc(all, takesAway)
+		further := more.sets && (more.kinds || !slices.Contains(ofKinds, name)) && !slices.ContainsFunc(all, takesAway)
 		p[path] = field{topic: topic, text: "some"} // where none are listed, all are meant
 		for _, word := range all {
 			p.put(further, topic, path, word)
@@ -122,7 +125,7 @@ func (p fields) add(more growth, in int, path, name string, value any) {
 	case isList && topic == other && !isWords:
 		for i, item := range list {
 			at := fmt.Sprintf("%s[%d]", path, i)
-			p[at] = field{topic: topic, text: "one", further: more.sets}
+			p[at] = field{topic: topic, text: "one", further: more.kinds}
 			p.add(more, in, at, name, item)
 		}
 	case topic == decision: // an empty value decides, and so may an order
@@ -135,6 +138,19 @@ func (p fields) add(more growth, in int, path, name string, value any) {
 			p[path] = field{topic: topic, text: string(text)}
 		}
 	}
+}
+
+// converted is the growth of a policy or a binding of the API server's, which converts requests to a version that it
+// names: where one more is named, it sees those of that version as they are.
+func (g growth) converted(o *unstructured.Unstructured) growth {
+	for _, at := range []string{"matchConstraints", "matchResources"} {
+		policy, _, _ := unstructured.NestedString(o.Object, "spec", at, "matchPolicy")
+		rules, _, _ := unstructured.NestedSlice(o.Object, "spec", at, "resourceRules")
+		exact := policy == "Exact" || len(rules) == 0
+		g.kinds = g.kinds && exact
+		g.sets = g.sets && (exact || len(rules) == 1)
+	}
+	return g
 }
 
 // unless is the growth of a policy, which is nothing if that changes objects.
@@ -155,17 +171,40 @@ func (p fields) put(further bool, topic int, path string, value any) {
 	}
 }
 
-// addMeant adds annotations or labels by which an engine is told something, such as for which kinds it makes rules, or
-// when it deletes a policy. Those of policies.kyverno.io describe a policy.
-func (p fields) addMeant(path string, pairs map[string]string) {
-	for key, value := range pairs {
-		domain, _, _ := strings.Cut(key, "/")
-		for _, engine := range []string{kyvernoGroup, gatekeeperGroup} {
-			if domain != "policies."+engine && (domain == engine || strings.HasSuffix(domain, "."+engine)) {
-				p[path+"."+quoted(key)] = field{topic: other, text: value}
+// described are the beginnings of annotations and labels that are for people. Those without a domain are, too; what
+// others mean to an engine, a deployer or a controller, such as not to install an object, or to delete it, is theirs.
+var described = []string{
+	"policies.kyverno.io/", "kyverno.io/kyverno-version", "kyverno.io/kubernetes-version", "metadata.gatekeeper.sh/",
+	"kubernetes.io/description", "app.kubernetes.io/", "artifacthub.io/", "meta.helm.sh/", "helm.sh/chart", applied,
+}
+
+// applied is the annotation in which kubectl keeps what was applied last.
+const applied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// addMeta adds what the metadata say beside the name: owners, with which an object goes, and annotations and labels
+// that may mean something to others than people.
+func (p fields) addMeta(o *unstructured.Unstructured) {
+	for key, value := range metaOf(o) {
+		pairs, isMap := value.(tree)
+		if !isMap {
+			text, _ := json.Marshal(value) // it was decoded from JSON
+			p["metadata."+key] = field{topic: other, text: string(text)}
+		}
+		for pair, value := range pairs {
+			isDescribed := slices.ContainsFunc(described, func(d string) bool { return strings.HasPrefix(pair, d) })
+			if strings.Contains(pair, "/") && !isDescribed {
+				p["metadata."+key+"."+quoted(pair)] = field{topic: other, text: fmt.Sprint(value)}
 			}
 		}
 	}
+}
+
+// metaOf are the metadata of an object without its name, and without what a cluster has added.
+func metaOf(o *unstructured.Unstructured) tree {
+	meta, _, _ := unstructured.NestedMap(bare(o).Object, "metadata")
+	delete(meta, "name")
+	unstructured.RemoveNestedField(meta, "annotations", applied)
+	return meta
 }
 
 // abbreviated is a text that is short enough for a list, and differs from those of others.
@@ -213,13 +252,13 @@ func (s *Set) takes(o object) bool {
 // contents are those of objects, by their names: several may have one.
 type contents map[string][]string
 
-// add adds an object: its labels, and what it holds if that is compared.
+// add adds an object: its metadata, and what it holds if that is compared.
 func (c contents) add(o *unstructured.Unstructured, whole bool) {
-	is := tree{"labels": o.GetLabels()}
+	is := tree{}
 	if whole {
-		maps.Copy(is, bare(o).Object)
-		delete(is, "metadata")
+		is = bare(o).Object
 	}
+	is["metadata"] = metaOf(o)
 	text, _ := json.Marshal(is) // it was decoded from JSON
 	name := nameOf(o)
 	c[name] = append(c[name], string(text))
@@ -269,9 +308,11 @@ func (s *Set) parts() (parts map[string]fields, aside contents) {
 		// kind more of Kyverno's follows that it makes no rules about controllers of the one about pods.
 		denies := ignored != "Ignore" && apply != "One"
 		more := growth{validations: denies, sets: denies && !isKyverno(o.GroupVersionKind())}
+		if more.kinds = more.sets; o.GroupVersionKind().Group == group {
+			more = more.converted(o.Unstructured)
+		}
 		all.add(more.unless(changes), other, "spec", "spec", o.Object["spec"])
-		all.addMeant("metadata.annotations", o.GetAnnotations())
-		all.addMeant("metadata.labels", o.GetLabels())
+		all.addMeta(o.Unstructured)
 		var order []string
 		for _, rule := range rulesIn(o.Unstructured) {
 			order = append(order, ofRule(name, rule))

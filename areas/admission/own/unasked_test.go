@@ -177,11 +177,14 @@ func TestUnasked(t *testing.T) {
 		},
 		"another binding": {"{name: b}", "{name: d}", missing + "ValidatingAdmissionPolicyBinding b"},
 
-		"an order":                    {"[production, staging]", "[staging, production]", ""},
-		"a message":                   {"'true', message: never", "'true', message: other", ""},
-		"a default":                   {"  failurePolicy: Fail\n", "", ""},
-		"a default of Kyverno's":      {"  background: true\n", "", ""},
-		"a kind more":                 {"resources: [pods, ", "resources: [pods, deployments, ", ""},
+		"an order":               {"[production, staging]", "[staging, production]", ""},
+		"a message":              {"'true', message: never", "'true', message: other", ""},
+		"a default":              {"  failurePolicy: Fail\n", "", ""},
+		"a default of Kyverno's": {"  background: true\n", "", ""},
+		"a kind more": { // requests about it may have been converted to one that was named
+			"resources: [pods, ", "resources: [pods, deployments, ", "what else policies say of their requests differs: " +
+				policy + `matchConstraints.resourceRules[0].resources: "deployments")`,
+		},
 		"a kind of a constraint more": {"kinds: [Pod]}], excluded", "kinds: [Pod, Service]}], excluded", ""},
 		"an operation more":           {"[CREATE, UPDATE]", "[CREATE, UPDATE, DELETE]", ""},
 		"a validation more":           {"'true', message: never}", "'true', message: never}, {expression: 'false'}", ""},
@@ -211,7 +214,7 @@ func TestUnasked(t *testing.T) {
 		},
 		"another kind": {
 			"resources: [pods, ", "resources: [services, ", "what else policies say of their requests differs: " + policy +
-				`matchConstraints.resourceRules[0].resources: "pods")`,
+				`matchConstraints.resourceRules[0].resources: "pods", spec.matchConstraints.resourceRules[0].resources: "services")`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,7 +252,8 @@ func TestUnaskedBesideFields(t *testing.T) {
 	for name, c := range map[string]struct{ base, was, is, want string }{
 		"resources change places": {
 			strings.Replace(two, "[pods, pods/ephemeralcontainers]", "[pods]", 1), "[pods]", "[deployments]",
-			kinds + `ValidatingAdmissionPolicy p (spec.matchConstraints.resourceRules[0].resources: "pods")`,
+			kinds + `ValidatingAdmissionPolicy p (spec.matchConstraints.resourceRules[0].resources: "deployments", ` +
+				`spec.matchConstraints.resourceRules[0].resources: "pods")`,
 		},
 		"kinds change places": {
 			any2, "kinds: [Service], operations", "kinds: [Pod], operations",
@@ -262,7 +266,18 @@ func TestUnaskedBesideFields(t *testing.T) {
 		"an end": {
 			named, "ttl: 1h", "ttl: 1m", kinds + `ClusterPolicy k (metadata.labels."cleanup.kyverno.io/ttl")`,
 		},
-		"a title":          {named, "title: T", "title: U", ""},
+		"a title": {named, "title: T", "title: U", ""},
+		"a version of the catalogue's": {
+			strings.Replace(named, "{team: x", "{kyverno.io/kyverno-version: 1.6.0, team: x", 1), "1.6.0", "1.12.0", "",
+		},
+		"what a deployer does with it": {
+			named, "{team: x", "{config.kubernetes.io/local-config: 'true', team: x",
+			kinds + `ClusterPolicy k (metadata.annotations."config.kubernetes.io/local-config")`,
+		},
+		"an owner, with which it goes": {
+			named, "metadata: {name: k,", "metadata: {name: k, ownerReferences: [{apiVersion: v1, kind: Pod, name: x, uid: u}],",
+			kinds + "ClusterPolicy k (metadata.ownerReferences)",
+		},
 		"a label of one's": {named, "team: x,", "team: z,", ""},
 		"an audit annotation": {
 			strings.Replace(guarding, "  validations:", "  auditAnnotations: [{key: a, valueExpression: x}]\n  validations:", 1),
@@ -293,6 +308,24 @@ func TestUnaskedBesideFields(t *testing.T) {
 			guarding + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns, labels: {environment: staging}}\n",
 			"{environment: staging}", "{environment: test}",
 			"what policies read beside the request differs: Namespace ns",
+		},
+		"an annotation of a namespace": {
+			guarding + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns, annotations: {exempt: nobody}}\n",
+			"exempt: nobody", "exempt: somebody",
+			"what policies read beside the request differs: Namespace ns",
+		},
+		"a version more, of which nothing is converted": {
+			guarding, "apiVersions: [v1]", "apiVersions: [v1, v1beta1]",
+			kinds + `ValidatingAdmissionPolicy p (spec.matchConstraints.resourceRules[0].apiVersions: "v1beta1")`,
+		},
+		"a version more where none is converted": {
+			strings.Replace(guarding, "  matchConstraints:\n", "  matchConstraints:\n    matchPolicy: Exact\n", 1),
+			"apiVersions: [v1]", "apiVersions: [v1, v1beta1]", "",
+		},
+		"an operation more of one of two versions": {
+			two, "[CREATE, UPDATE]", "[CREATE, UPDATE, DELETE]",
+			"which operations policies are about differs: ValidatingAdmissionPolicy p " +
+				`(spec.matchConstraints.resourceRules[0].operations: "DELETE")`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
