@@ -434,8 +434,14 @@ var unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
 // asks are words of policies that may read other objects of a cluster, in small letters.
 var asks = []string{"apicall", "globalreference", "globalcontext", "resource.", "clone", "data.inventory"}
 
-// engineNamespaces are those in which engines have their settings.
-var engineNamespaces = []string{"kyverno", "gatekeeper-system"}
+// speaksOfEngine reports whether an object may say how an engine is set up, such as a release of its chart, or a
+// setting in its namespace.
+func speaksOfEngine(o *unstructured.Unstructured) bool {
+	text, err := bare(o).MarshalJSON()
+	says := strings.ToLower(o.GetNamespace() + " " + string(text))
+	return !slices.Contains(testGroups, o.GroupVersionKind().Group) && (err != nil || strings.Contains(says, "kyverno") ||
+		strings.Contains(says, "gatekeeper"))
+}
 
 // takeNeeded takes the objects of the policies' parameters, and the definitions of their kinds and of others that
 // policies need.
@@ -478,7 +484,7 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 			s.definitions = append(s.definitions, o)
 		default:
 			s.Left[gk.Kind]++
-			read := asking || gk.Group == "rbac.authorization.k8s.io" || slices.Contains(engineNamespaces, o.GetNamespace())
+			read := asking || gk.Group == "rbac.authorization.k8s.io" || speaksOfEngine(o)
 			if read && !decides(o.GroupVersionKind()) && !slices.Contains(slices.Concat(s.configMaps, s.namespaces), o) {
 				s.asked = append(s.asked, o)
 			}

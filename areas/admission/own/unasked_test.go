@@ -304,6 +304,11 @@ func TestUnaskedBesideFields(t *testing.T) {
 			guarding + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: kyverno, namespace: kyverno}\ndata: {x: a}\n",
 			"{x: a}", "{x: b}", "what policies read beside the request differs: ConfigMap kyverno/kyverno",
 		},
+		"a setting in an engine's chart": {
+			guarding + "---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: x, namespace: flux}\n" +
+				"spec: {chart: {spec: {chart: kyverno}}, values: {features: {policyExceptions: {enabled: false}}}}\n",
+			"enabled: false", "enabled: true", "what policies read beside the request differs: HelmRelease flux/x",
+		},
 		"a label of a namespace": {
 			guarding + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns, labels: {environment: staging}}\n",
 			"{environment: staging}", "{environment: test}",
