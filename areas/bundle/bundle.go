@@ -29,7 +29,7 @@ const (
 // The names of the files of a folder that are taken.
 var (
 	extensions = []string{".json", ".yaml", ".yml", ".wasm", ".cedar", ".cedarschema", ".xml"}
-	names      = []string{"linked"} // of Cedar's links
+	names      = []string{"linked", "Kustomization"} // of Cedar's links, and one of the three of Kustomize
 	// ofOPA are the names of the files besides Rego that OPA loads from any folder of a bundle.
 	ofOPA = []string{
 		"data.json", "data.yaml", "data.yml", "patch.json", "plan.json", "plan.pb", "policy.wasm", ".signatures.json",

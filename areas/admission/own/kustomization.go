@@ -48,8 +48,8 @@ func listed(from string) (at string, names map[string]bool) {
 	return "", names
 }
 
-// lists reports whether the kustomization of a folder within one, and those that it names, only list files, and adds
-// these. A folder without one that can be read lists none.
+// lists reports whether the kustomization of a folder within one, and those that it names, only list files that are
+// read without it, too, and adds these. A folder without one that can be read lists none.
 func (g *gathered) lists(root, at string, names map[string]bool) bool {
 	k, file, err := g.kustomization(filepath.Join(root, at))
 	if err != nil {
@@ -59,7 +59,10 @@ func (g *gathered) lists(root, at string, names map[string]bool) bool {
 		name = filepath.Join(at, name)
 		seen := names[name]
 		names[name] = true
-		return !seen && g.isFolder(filepath.Join(root, name)) && !g.lists(root, name, names)
+		if g.isFolder(filepath.Join(root, name)) {
+			return !seen && !g.lists(root, name, names)
+		}
+		return !isObjects(name)
 	})
 }
 

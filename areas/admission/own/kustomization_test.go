@@ -102,6 +102,9 @@ func TestFoldersThatOnlyListAreReadWhole(t *testing.T) {
 	}
 }
 
+// exception is one that exempts all.
+const exception = "apiVersion: kyverno.io/v2\nkind: PolicyException\nmetadata: {name: e}\nspec: {exceptions: []}\n"
+
 // TestUnaskedKustomizations: what one side's kustomization lists and the other's does not is named, and a folder that
 // names one that changes something is built.
 func TestUnaskedKustomizations(t *testing.T) {
@@ -115,6 +118,9 @@ func TestUnaskedKustomizations(t *testing.T) {
 		"one that lists":    {"", "resources: [b.yaml]", "", lists + "ValidatingAdmissionPolicy p"},
 		"one below":         {both, "resources: [in]", both, ""},
 		"a file less below": {both, "resources: [in, in, .]", "resources: [p.yaml]", lists + bound},
+		"a file of another name": {
+			both, "resources: [p.yaml, b.yaml, more.txt]", "", "what tare leaves aside differs: PolicyException e",
+		},
 		"changes below": {
 			both, "resources: [in]", patching,
 			"what policies do about what they object to differs: " + bound + " (spec.validationActions)",
@@ -129,6 +135,7 @@ func TestUnaskedKustomizations(t *testing.T) {
 				return out
 			}
 			base, is := files(c.was, ""), files(c.is, "")
+			base["more.txt"], is["more.txt"] = exception, exception
 			if c.in != "" {
 				is = files(c.is, "in/")
 				is["in/kustomization.yaml"] = c.in
@@ -155,6 +162,20 @@ func TestUnaskedOverlays(t *testing.T) {
 	const want = "what tare leaves aside differs: file base/kustomization.yaml"
 	if got := unasked(read(t, files("resources: [p.yaml]")), base); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	listing := files("resources: [p.yaml, b.yaml, more.txt]")
+	listing["base/more.txt"] = ""
+	base, listing["base/more.txt"] = read(t, listing), exception
+	if got := unasked(read(t, listing), base); got != "what tare leaves aside differs: file base/more.txt" {
+		t.Errorf("%q, where a file differs that the kustomization below names", got)
+	}
+	listing["base/Kustomization"] = listing["base/kustomization.yaml"]
+	delete(listing, "base/kustomization.yaml")
+	base = read(t, listing)
+	listing["base/Kustomization"] = "resources: [p.yaml]\n"
+	got := unasked(read(t, listing), base)
+	if got != "what tare leaves aside differs: file base/Kustomization, file base/more.txt" {
+		t.Errorf("%q, where a kustomization without an extension differs", got)
 	}
 }
 

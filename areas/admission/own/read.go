@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -23,6 +24,7 @@ import (
 
 	"tare/areas/admission/mechanism"
 	"tare/areas/bundle"
+	"tare/internal/files"
 )
 
 // group is the API group of policies and bindings.
@@ -196,7 +198,7 @@ func eachObject(from string, do func(o object) error) error {
 			continue
 		}
 		if one.kustomizes(listed) {
-			if err := do(one.whole(one.text)); err != nil {
+			if err := one.eachNamed(from, do); err != nil {
 				return err
 			}
 		}
@@ -234,6 +236,30 @@ func eachLink(from string, do func(o object) error) error {
 	})
 }
 
+// eachNamed calls do for a kustomization as a whole, and for each file that it, or one that it names, needs and that is
+// not read by its name.
+func (s source) eachNamed(from string, do func(o object) error) error {
+	if err := do(s.whole(s.text)); err != nil {
+		return err
+	}
+	folder, err := filepath.Abs(from)
+	if err != nil {
+		return err
+	}
+	g := newGathered(folder, files.Top(folder))
+	g.folder(filepath.Join(folder, path.Dir(s.name))) //nolint:errcheck // what cannot be built is compared as it stands
+	for _, file := range slices.Sorted(maps.Keys(g.Texts)) {
+		name, err := filepath.Rel(folder, file)
+		if err == nil && (!filepath.IsLocal(name) || !isRead(name)) {
+			err = do(source{name: name}.whole(string(g.Texts[file])))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // whole is a file as an object of no API, of which a text is compared.
 func (s source) whole(text string) object {
 	o := &unstructured.Unstructured{Object: tree{"kind": "file", "text": text}}
@@ -263,6 +289,11 @@ func isObjects(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
+// isRead reports whether a file is called like one that can hold objects, or a kustomization.
+func isRead(name string) bool {
+	return isObjects(name) || slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
+}
+
 // A source is a file of a bundle that can hold objects, by its path in the bundle.
 type source struct{ name, text string }
 
@@ -277,7 +308,7 @@ func (s source) in(from string) string {
 // readSources reads the files of a bundle that can hold objects, hidden ones too, in the order of their paths.
 func readSources(from string) (out []source, err error) {
 	err = bundle.Each(from, func(name string, text []byte) error {
-		if isObjects(name) {
+		if isRead(name) {
 			out = append(out, source{name, string(text)})
 		}
 		return nil
