@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -48,6 +49,8 @@ type shimConfig struct {
 type workerConfig struct {
 	Dir  string `json:"dir"`
 	Port int    `json:"port,omitempty"` // for its listener; 0: any
+	// Slack is by how much the thread that measures, and the programs that it starts, may wake late, in nanoseconds.
+	Slack int `json:"slack"`
 	// Held is the writing end of the pipe that carried this config. It stays open while the worker lives, so that its
 	// standard input does not end.
 	Held int `json:"held"`
@@ -98,7 +101,7 @@ func shim(c shimConfig, ready func(any) error) error {
 	command := c.Command
 	if len(command) == 0 {
 		command = []string{c.Self, "serve", areaName, serverWorker} // reports readiness itself
-		err = setStdin(workerConfig{Dir: c.Policy.Scratch, Port: c.Policy.Port})
+		err = handOver(c.Policy)
 	} else {
 		err = ready(struct{}{}) // a daemon cannot
 	}
@@ -112,6 +115,23 @@ func shim(c shimConfig, ready func(any) error) error {
 	}
 	err = syscall.Exec(command[0], command, syscall.Environ())
 	return fmt.Errorf("execute %s under %s: %w", command[0], c.Policy.Enforcer, err)
+}
+
+// lateWakes is how late the other threads of a worker may wake: at a tick of the kernel's clock. The runtime has one
+// that sleeps for 20 µs at a time, about fifty times after the worker was idle. On the worker's only CPU each time
+// would interrupt the thread that measures, and make the first milliseconds of a batch dearer than the rest.
+const lateWakes = 20 * time.Millisecond
+
+// handOver makes the worker's configuration this thread's standard input, and has the worker's threads wake late.
+func handOver(p Policy) error {
+	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	if err == nil {
+		err = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(lateWakes), 0, 0, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("set how late threads may wake: %w", err)
+	}
+	return setStdin(workerConfig{Dir: p.Scratch, Port: p.Port, Slack: slack})
 }
 
 // allowFiles lets the program that this process becomes open n files, before a policy could refuse it.
@@ -187,6 +207,7 @@ func setStdin(c workerConfig) error {
 // work answers requests until their stream ends. Programs that it runs inherit none of its descriptors.
 func work(ctx context.Context, c workerConfig, ready func(any) error) error {
 	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(c.Slack), 0, 0, 0) // an enforcer may refuse it: programs then wake late
 	for _, fd := range []int{requestsFD, answersFD, c.Held} {
 		unix.CloseOnExec(fd)
 	}

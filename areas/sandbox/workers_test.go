@@ -76,6 +76,37 @@ func TestWorkersRunTogether(t *testing.T) {
 	}
 }
 
+// TestNothingOfAWorkerInterruptsIt: the runtime's threads of a worker, which have its one processor, wake late, and the
+// one that measures, and starts programs, as early as this process does.
+func TestNothingOfAWorkerInterruptsIt(t *testing.T) {
+	slack := func(task string) string {
+		text, err := os.ReadFile("/proc/" + task + "/timerslack_ns")
+		if err != nil {
+			hosttest.Missing(t, err.Error(), "run as root")
+		}
+		return strings.TrimSpace(string(text))
+	}
+	tr := treatment("enforcer", "none")
+	tg, _ := prepared(t, &Spec{Workloads: kinds()}, tr)
+	enter(t, tg, tr)
+	if _, err := operationOf(t, tg, tr, kinds()[0]).Batch(t.Context(), 100); err != nil {
+		t.Fatal(err)
+	}
+	pid := strconv.Itoa(tg.arms[tr.ID].sample.worker.child.PID)
+	tasks, err := os.ReadDir("/proc/" + pid + "/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byOwn := map[string]int{}
+	for _, task := range tasks {
+		byOwn[slack(task.Name())]++
+	}
+	late, own := strconv.Itoa(int(lateWakes)), slack("self")
+	if byOwn[own] != 1 || byOwn[late] != len(tasks)-1 || len(tasks) < 2 {
+		t.Errorf("threads by how late they may wake: %v; want one of %s ns, and the others of %s", byOwn, own, late)
+	}
+}
+
 // TestEachWorkerIsProved: a further worker that is not under the policy is found.
 func TestEachWorkerIsProved(t *testing.T) {
 	requireProcessors(t)

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"tare/internal/clock"
 )
 
 // CommonStart is the call of the Failure of a worker that was not ready at the common start of a batch.
@@ -39,8 +37,9 @@ func (w *worker) await(op string, at time.Duration) error {
 		return &Failure{Op: op, Call: CommonStart, Detail: fmt.Sprintf("ready %s too late", now-at)}
 	}
 	if early := at - now - spinFor; early > 0 {
-		if err := (clock.System{}).Sleep(context.Background(), early); err != nil {
-			return err
+		most := unix.NsecToTimespec(int64(early)) // of this thread's own time: the runtime's others may wake late
+		if err := unix.Nanosleep(&most, nil); err != nil {
+			return fmt.Errorf("%s: await the common start: %w", op, err)
 		}
 	}
 	for now < at {
