@@ -11,6 +11,7 @@ import (
 	"tare/areas/admission/mechanism"
 	"tare/areas/plane"
 	"tare/internal/kit"
+	"tare/internal/unit"
 )
 
 // Notes implements area.Target.
@@ -33,8 +34,23 @@ func (t *target) Notes() []string {
 // Warnings implements area.Target.
 func (t *target) Warnings() []string {
 	return t.ofArms(func(p *arm) []string {
-		return slices.Concat(p.failureWarnings(), p.generationWarnings(), p.auditWarnings())
+		return slices.Concat(p.failureWarnings(), p.generationWarnings(), p.auditWarnings(), p.listingWarnings())
 	})
+}
+
+// listingWarnings names policies whose cost grows with what is in the cluster, where that is next to nothing.
+func (p *arm) listingWarnings() []string {
+	if p.foreign || p.policies.filed == nil || len(p.stock) > 0 {
+		return nil
+	}
+	asking := p.policies.filed.Listing()
+	if len(asking) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s may ask for what else is in the cluster (%s), and next to nothing is in it: what "+
+		"they cost where there is much is not in these numbers. Ask that of an experiment with factors: "+
+		"{objects: [10, 1000]} and an operation such as get-pod, which makes them", p.spec.Bundle,
+		unit.Count(len(asking), "policy"), kit.FirstOf(asking))}
 }
 
 // ofArms is what is said of the arms, each sentence once. One that does not hold for all treatments with a bundle names
