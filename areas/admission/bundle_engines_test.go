@@ -232,6 +232,52 @@ func TestGatekeepersCELHidden(t *testing.T) {
 	}
 }
 
+// TestGatekeeperQuotes: a constraint is not proved by what another one says of it, not even on a line of its own, and is
+// by denying what another one, named before it, denies as well.
+func TestGatekeeperQuotes(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	const ban = `apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: banKIND}
+spec:
+  crd: {spec: {names: {kind: BanKIND}}}
+  targets:
+  - target: admission.k8s.gatekeeper.sh
+    rego: |
+      package ban
+      violation[{"msg": "SAYS"}] { input.review.object.spec.FIELD == true }
+---
+{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: BanKIND, metadata: {name: on-KIND},
+  spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}]}}}
+---
+`
+	var text string
+	for _, of := range [][]string{
+		{"net", "hostNetwork", `a pod (as [on-typo] says, and\n[on-line] too)`},
+		{"typo", "hostNetwrk", "b"},
+		{"line", "hostNetwrk", "c"},
+		{"also", "hostNetwork", "d"},
+	} {
+		text += strings.NewReplacer("KIND", of[0], "FIELD", of[1], "SAYS", of[2]).Replace(ban)
+	}
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	with := treatment("bundle", file)
+	tg := preparedBeside(t, engine.Gatekeeper, with, true, "create-pod")
+	x := &armOf(t, tg, with).policies
+	shown := map[string]string{"on-net": "pod in the host's network", "on-also": "pod in the host's network"}
+	if d := cmp.Diff(shown, x.shown); d != "" {
+		t.Errorf("shown by (-want +got):\n%s", d)
+	}
+	if tries := x.finding.tries(1); len(tries) != 1 || !slices.Equal(tries[0].by, []string{"on-also", "on-net"}) {
+		t.Errorf("tried by %v", tries)
+	}
+	wantNotes(t, strings.Join(tg.Notes(), "\n"), "2 policies without a proof", "2 of them have objected")
+}
+
 // TestEnginesRefuse: what an engine does not take is named with its place in the user's file.
 func TestEnginesRefuse(t *testing.T) {
 	hosttest.SkipIfShort(t)

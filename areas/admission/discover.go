@@ -451,7 +451,7 @@ const askAbreast = 8
 func (p *arm) findProofs(ctx context.Context, f *finding) error {
 	f.proof, f.alone, f.refused, f.undecided = map[string]int{}, map[string]bool{}, map[int]bool{}, map[int]bool{}
 	f.changes, f.failures, f.unnamed = map[int]own.Changes{}, map[string]failure{}, failure{}
-	f.met = map[string][]int{}
+	f.met, f.first, f.quoted = map[string][]int{}, map[string]bool{}, map[string]bool{}
 	unasked, err := p.unasked(ctx)
 	if err != nil {
 		return err
@@ -480,6 +480,9 @@ func (p *arm) findProofs(ctx context.Context, f *finding) error {
 		return err
 	}
 	if err := p.countEach(ctx, f, within); err != nil {
+		return err
+	}
+	if err := p.dropQuoted(ctx, f); err != nil {
 		return err
 	}
 	if err := p.findDeniers(ctx, f); err != nil {
@@ -534,12 +537,13 @@ func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
 		}
 		failed := p.failures(f, i, a)
 		deniers := f.keepFailures(failed, p.named(p.denier(a)))
-		for _, name := range deniers {
+		for n, name := range deniers {
 			f.meet(name, i)
-			if _, ok := f.proof[name]; !ok || len(deniers) == 1 && !f.alone[name] {
+			if _, ok := f.proof[name]; !ok || len(deniers) == 1 && !f.alone[name] || n == 0 && !f.first[name] {
 				f.proof[name] = i // one that nobody else denies says most
 				f.alone[name] = len(deniers) == 1
 			}
+			f.first[name] = f.first[name] || n == 0
 		}
 		if refused, known := p.decision(f, i, a); known {
 			f.refused[i] = refused
@@ -638,6 +642,8 @@ type finding struct {
 	proof    map[string]int   // for each policy the index of a request to which it objects
 	alone    map[string]bool  // whether its answer names no other policy
 	met      map[string][]int // requests to which policies object, as far as answers say
+	first    map[string]bool  // whether an answer names it before all others
+	quoted   map[string]bool  // policies that did not deny, and whose names stood in what others say
 	silent   []string         // policies whose proof no answer names: they warn, or others deny before them
 	untried  []string         // resources that who sets up may not create
 	refused  map[int]bool     // the requests that were admitted, or refused by these policies: whether they were refused

@@ -442,7 +442,8 @@ func (p *arm) settledCounts(ctx context.Context, e *runningEngine) (apimetrics.K
 	return is, err
 }
 
-// engineDeniers are the policies of engines that an answer names as those that denied the request.
+// engineDeniers are the policies of engines that an answer names as those that denied the request, first those that it
+// surely does.
 func (p *arm) engineDeniers(a answer) (out []string) {
 	if p.policies.own == nil || a.status == http.StatusCreated {
 		return nil
@@ -452,7 +453,10 @@ func (p *arm) engineDeniers(a answer) (out []string) {
 		if one.Engine() == "" {
 			continue
 		}
-		if slices.ContainsFunc(one.Words(p.scope()), func(word string) bool { return strings.Contains(said, word) }) {
+		switch denied, sure := one.Denied(p.scope(), said); {
+		case sure:
+			out = slices.Insert(out, 0, own.NameIn(p.scope(), one.Name))
+		case denied:
 			out = append(out, own.NameIn(p.scope(), one.Name))
 		}
 	}

@@ -3,8 +3,10 @@ package admission
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +17,59 @@ import (
 
 // mostIsolated bounds the policies that are taken away for a moment each: one takes seconds.
 const mostIsolated = 16
+
+// quotedWithin bounds the wait until answers do not name a policy any more that was taken away: engines take a second.
+const quotedWithin = 15 * time.Second
+
+// dropQuoted takes policies away for a moment each that answers name only after others, and whose objections nobody
+// counts: a name that then stands there still is a part of what another policy says.
+func (p *arm) dropQuoted(ctx context.Context, f *finding) error {
+	for _, one := range p.policies.own.Policies {
+		i, proved := f.proof[one.Name]
+		if !proved || f.first[one.Name] || p.counted(one) {
+			continue
+		}
+		denied, err := p.deniedBy(ctx, f.requests[i], one)
+		if err != nil {
+			return fmt.Errorf("take %s away for a moment, to see what it denies: %w", one.Name, err)
+		}
+		if !denied {
+			f.quoted[one.Name] = true
+			delete(f.proof, one.Name)
+			delete(f.met, one.Name)
+		}
+	}
+	return nil
+}
+
+// deniedBy takes a policy away for a moment, and reports whether an answer names it no longer that names others still.
+func (p *arm) deniedBy(ctx context.Context, r own.Request, one *own.Policy) (denied bool, err error) {
+	acting := p.policies.own.Acting(one)
+	if err := p.takeAway(ctx, acting); err != nil {
+		return false, err
+	}
+	names := func(want bool) func() error {
+		return func() error {
+			a, err := p.ask(ctx, p.probe(r))
+			if by := p.named(p.denier(a)); err == nil && (len(by) == 0 || slices.Contains(by, one.Name) != want) {
+				err = errNamed
+			}
+			return err
+		}
+	}
+	err = p.awaitWithin(ctx, quotedWithin, one.Name, names(false))
+	if err != nil && !errors.Is(err, errNamed) {
+		return false, err
+	}
+	denied = err == nil
+	if err := p.putBack(ctx, acting); err != nil {
+		return false, err
+	}
+	return denied, p.await(ctx, one.Name, names(true))
+}
+
+// errNamed says that an answer does not name the policies that it should.
+var errNamed = errors.New("an answer does not name the policies that deny the request")
 
 // isolate takes policies away for a moment each: what comes back otherwise then was changed by it. It tries those that
 // were applied only to requests that others changed as well, and those whose applications nobody counts.

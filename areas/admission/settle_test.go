@@ -71,7 +71,7 @@ func askedOf(t *testing.T, tg *target, bundle string, says ...string) *arm {
 	*f = finding{
 		requests: []own.Request{{Name: "pod with the host's processes", Kind: "Pod"}}, proof: map[string]int{},
 		alone: map[string]bool{}, refused: map[int]bool{}, undecided: map[int]bool{}, changes: map[int]own.Changes{},
-		failures: map[string]failure{}, met: map[string][]int{},
+		failures: map[string]failure{}, met: map[string][]int{}, first: map[string]bool{},
 	}
 	if err := p.askEach(t.Context(), f, 0, 1); err != nil {
 		t.Fatal(err)

@@ -86,7 +86,7 @@ func (p *arm) findDeniers(ctx context.Context, f *finding) error {
 		failed := p.failures(f, i, a)
 		f.deniers[i] = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
 			_, fails := failed[name]
-			return fails || !denies[name]
+			return fails || !denies[name] || f.quoted[name]
 		})
 	}
 	return nil

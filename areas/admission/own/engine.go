@@ -197,6 +197,32 @@ func (p *Policy) Words(s mechanism.Scope) []string {
 	return []string{"\n" + name + ":\n", "ValidatingAdmissionPolicy 'cpol-" + name + "'"}
 }
 
+// Denied reports whether the message of a refusal names an engine's policy as one that denied, where the engine puts
+// names: others may stand in what policies say. sure is false where a policy that is named before it could have said
+// so.
+func (p *Policy) Denied(s mechanism.Scope, said string) (denied, sure bool) {
+	of := p.Words(s)
+	if len(of) == 0 {
+		return false, false
+	}
+	if !strings.HasPrefix(said, `admission webhook "`) {
+		by, _, _ := strings.Cut(said, " request: ")
+		denied = strings.Contains(by, of[1])
+		return denied, denied
+	}
+	_, says, _ := strings.Cut(said, " denied the request: ")
+	between := "\n"
+	switch k := p.engine.GroupVersionKind(); {
+	case k.Group == celGroup:
+		between = "; "
+	case isKyverno(k): // what policies say is indented
+		denied = strings.Contains(says, of[0])
+		return denied, denied
+	}
+	sure = strings.HasPrefix(says, of[0])
+	return sure || strings.Contains(says, between+of[0]), sure
+}
+
 // Ready reports whether an object of an engine's says of itself that it is in force, and what it says if it is not.
 func (f *InForce) Ready(o *unstructured.Unstructured) (ready bool, says string) {
 	switch k := o.GroupVersionKind(); {

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -160,6 +161,49 @@ func TestFailures(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q:\n%q, want %q", said, got, want)
+		}
+	}
+}
+
+// TestDenied: a policy denied that is named where its engine names policies. Where another one could have written the
+// name there, that is not sure, and words within what policies say name none.
+func TestDenied(t *testing.T) {
+	s := read(t, map[string]string{
+		"pattern.yaml": clusterPolicy, "ban.yaml": banTemplate + "---\n" + constraintOf("ban-a", "{}"),
+		"vpol.yaml": "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: vpol}\nspec: " +
+			"{matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], " +
+			"resources: [deployments]}]}, validations: [{expression: 'true'}]}\n",
+	})
+	const webhook, blocked = `admission webhook "x" denied the request: `, "\n\nresource Pod/n/p was blocked due to the " +
+		"following policies \n\n"
+	const vap = `pods "x" is forbidden: ValidatingAdmissionPolicy '%s' with binding '%s' denied request: `
+	for said, want := range map[string]string{
+		webhook + "[ban-a] no":                                       "ban-a",
+		webhook + "[other] no\n[ban-a] no":                           "ban-a (perhaps)",
+		webhook + "[other] as [ban-a] says":                          "",
+		webhook + "[other] ValidatingAdmissionPolicy 'vpol-vpol'":    "",
+		webhook + "Policy vpol failed: no":                           "vpol",
+		webhook + "Policy x failed: no; Policy vpol failed: no":      "vpol (perhaps)",
+		webhook + "Policy x failed: as Policy vpol failed: no":       "",
+		webhook + blocked + "patterns:\n  pods: no\n":                "patterns",
+		webhook + blocked + "x:\n  pods: |-\n    a\n    patterns:\n": "",
+
+		fmt.Sprintf(vap, "gatekeeper-ban", "gatekeeper-ban-ban-a") + "no":                      "ban-a",
+		fmt.Sprintf(vap, "x", "x") + "with binding 'gatekeeper-ban-ban-a' denied, [ban-a] no":  "",
+		fmt.Sprintf(vap, "vpol-vpol", "b") + "no":                                              "vpol",
+		fmt.Sprintf(vap, "x", "b") + "ValidatingAdmissionPolicy 'cpol-patterns' request: says": "",
+	} {
+		got := ""
+		for i := range s.Policies {
+			switch denied, sure := s.Policies[i].Denied(scope, said); {
+			case sure && denied:
+				got += s.Policies[i].Name
+			case denied:
+				got += s.Policies[i].Name + " (perhaps)"
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", said, got, want)
 		}
 	}
 }
