@@ -351,13 +351,13 @@ type object struct {
 // leaveCompared leaves an object aside with which tests compare. It is named where it would decide about requests: a
 // folder that is applied as a whole has it, too.
 func (s *Set) leaveCompared(o object) {
+	s.passed = append(s.passed, o)
 	if k := o.GroupVersionKind(); !decides(k) {
 		s.Left[k.Kind]++
 		return
 	}
 	name := o.GetKind() + " " + o.GetName()
 	s.Untaken = append(s.Untaken, fmt.Sprintf("%s of %s, with which tests compare", name, o.at.file))
-	s.passed = append(s.passed, o)
 }
 
 // take sorts an object. What only may be needed goes to others.
@@ -474,21 +474,24 @@ func speaksOfEngine(o *unstructured.Unstructured) bool {
 		strings.Contains(says, "gatekeeper"))
 }
 
-// takeNeeded takes the objects of the policies' parameters, and the definitions of their kinds and of others that
-// policies need.
-func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
-	s.takeCustom(others)
-	kinds, custom := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
-	for i := range s.Policies {
-		if gvk, ok := s.Policies[i].paramKind(); ok {
-			kinds[gvk.GroupKind()] = true
-		}
-		for _, gvk := range s.Policies[i].custom {
-			custom[gvk.GroupKind()] = true
-		}
-	}
+// A reader says what policies may read beside requests: objects of some kinds, and of those that definitions must give
+// them.
+type reader struct {
+	params, custom     map[schema.GroupKind]bool
+	configMaps, asking bool // all ConfigMaps, and all objects
+}
+
+// reader is what the policies of the set may read.
+func (s *Set) reader() reader {
+	r := reader{params: map[schema.GroupKind]bool{}, custom: map[schema.GroupKind]bool{}}
 	texts := make([]string, 0, len(s.Policies)+len(s.templates))
 	for i := range s.Policies {
+		if gvk, ok := s.Policies[i].paramKind(); ok {
+			r.params[gvk.GroupKind()] = true
+		}
+		for _, gvk := range s.Policies[i].custom {
+			r.custom[gvk.GroupKind()] = true
+		}
 		if s.Policies[i].engine != nil {
 			texts = append(texts, s.Policies[i].at.text)
 		}
@@ -497,26 +500,60 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 		texts = append(texts, o.at.text)
 	}
 	says := strings.ToLower(strings.Join(texts, "\n"))
-	reading, asking := strings.Contains(says, "configmap"), slices.ContainsFunc(asks, func(word string) bool {
-		return strings.Contains(says, word)
-	})
+	r.configMaps = strings.Contains(says, "configmap")
+	r.asking = slices.ContainsFunc(asks, func(word string) bool { return strings.Contains(says, word) })
+	return r
+}
+
+// definition reports whether an object defines a kind of parameters, or one that policies need.
+func (r reader) definition(o *unstructured.Unstructured) bool {
+	defined := definedBy(o)
+	return !defined.Empty() && (r.params[defined] || r.custom[defined])
+}
+
+// configMap reports whether an object is a ConfigMap that policies of an engine's may read.
+func (r reader) configMap(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "ConfigMap"} && r.configMaps
+}
+
+// isDescribed reports whether an object is a namespace with labels or annotations, which policies may ask for.
+func isDescribed(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Namespace"} &&
+		len(o.GetLabels())+len(o.GetAnnotations()) > 0
+}
+
+// isAsked reports whether policies may depend on an object that ask for none: a role, or a setting of an engine's.
+func isAsked(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().Group == "rbac.authorization.k8s.io" || speaksOfEngine(o)
+}
+
+// reads reports whether policies may read an object. It leaves out what they may ask the API server for: that may be
+// anything, and beside tests there are many objects.
+func (r reader) reads(o *unstructured.Unstructured) bool {
+	return r.params[o.GroupVersionKind().GroupKind()] || r.definition(o) || r.configMap(o) || isDescribed(o) || isAsked(o)
+}
+
+// takeNeeded takes the objects of the policies' parameters, and the definitions of their kinds and of others that
+// policies need.
+func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
+	s.takeCustom(others)
+	r := s.reader()
 	for _, o := range others {
-		gk, defined := o.GroupVersionKind().GroupKind(), definedBy(o)
-		if gk.Group == "" && gk.Kind == "ConfigMap" && reading {
+		gk := o.GroupVersionKind().GroupKind()
+		if r.configMap(o) {
 			s.configMaps = append(s.configMaps, o)
 		}
-		if gk.Group == "" && gk.Kind == "Namespace" && len(o.GetLabels())+len(o.GetAnnotations()) > 0 {
+		if isDescribed(o) {
 			s.namespaces = append(s.namespaces, o)
 		}
 		switch {
-		case kinds[gk]:
+		case r.params[gk]:
 			s.params = append(s.params, o)
-		case !defined.Empty() && (kinds[defined] || custom[defined]):
+		case r.definition(o):
 			s.definitions = append(s.definitions, o)
 		default:
 			s.Left[gk.Kind]++
-			read := asking || gk.Group == "rbac.authorization.k8s.io" || speaksOfEngine(o)
-			if read && !decides(o.GroupVersionKind()) && !slices.Contains(slices.Concat(s.configMaps, s.namespaces), o) {
+			if (r.asking || isAsked(o)) && !decides(o.GroupVersionKind()) && !r.configMap(o) && !isDescribed(o) {
 				s.asked = append(s.asked, o)
 			}
 		}

@@ -327,8 +327,9 @@ func (s *Set) parts() (parts map[string]fields, aside contents) {
 			put(name, all)
 		}
 	}
+	r := s.reader()
 	for _, o := range s.passed {
-		if k := o.GroupVersionKind(); k.Version == "" || decides(k) || slices.Contains(s.ParamKinds(), k) {
+		if k := o.GroupVersionKind(); k.Version == "" || decides(k) || r.reads(o.Unstructured) {
 			aside.add(o.Unstructured, true)
 		}
 	}

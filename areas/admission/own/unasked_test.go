@@ -509,6 +509,21 @@ func TestUnaskedFiles(t *testing.T) {
 			nil,
 			"PolicyException e",
 		},
+		"labels of a namespace, of tests": {
+			nil,
+			files{"01-assert.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: prod, labels: {exempt: 'yes'}}\n"},
+			nil,
+			"Namespace prod",
+		},
+		"a role, hidden": {
+			nil, files{".z.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r}\n"}, nil, "Role r",
+		},
+		"a setting of an engine's, of tests": {
+			nil,
+			files{"01-errors.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kyverno, namespace: kyverno}\n"},
+			nil,
+			"ConfigMap kyverno/kyverno",
+		},
 		"no policy": {nil, files{".github/z.yml": "on: push", ".pod.yaml": "apiVersion: v1\nkind: Pod\n"}, nil, ""},
 		"of tests":  {nil, files{".chainsaw-test/00-assert.yaml": exception}, nil, "PolicyException team/e"},
 	} {
