@@ -284,6 +284,32 @@ func nameOf(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetName()
 }
 
+// ignoresFailures reports whether a policy says that requests are permitted that it cannot decide.
+func ignoresFailures(o *unstructured.Unstructured) bool {
+	spec, _ := o.Object["spec"].(tree)
+	webhook, _ := spec["webhookConfiguration"].(tree)
+	return slices.ContainsFunc(append(sourcesInCEL(o), spec, webhook), func(in tree) bool {
+		return in["failurePolicy"] == "Ignore"
+	})
+}
+
+// delaysOthers reports whether an object is a policy that could have an engine answer too late, for which requests are
+// permitted that another policy of a set's denies. What is in CEL has an allowance, but with Kyverno it asks servers.
+func (s *Set) delaysOthers(o *unstructured.Unstructured, of *Set) bool {
+	shares := func(p *Policy) bool { return p.FailsOpen() && !p.Mutates() }
+	is := slices.ContainsFunc(s.Policies, func(p Policy) bool { return p.engine == o && shares(&p) })
+	return is && !s.isInCEL(o) && slices.ContainsFunc(of.Policies, func(p Policy) bool {
+		return shares(&p) && p.Engine() == EngineOf(o) && nameOf(p.engine) != nameOf(o)
+	})
+}
+
+// isInCEL reports whether an object is a constraint of a template in CEL.
+func (s *Set) isInCEL(o *unstructured.Unstructured) bool {
+	return isConstraint(o.GroupVersionKind()) && slices.ContainsFunc(s.templates, func(t object) bool {
+		return defines(t.Unstructured) == o.GetKind() && len(sourcesInCEL(t.Unstructured)) > 0
+	})
+}
+
 // parts are those of the set, by their names, and the objects that decide about requests and that are left aside.
 func (s *Set) parts() (parts map[string]fields, aside contents) {
 	parts, aside = map[string]fields{}, contents{}
@@ -302,11 +328,10 @@ func (s *Set) parts() (parts map[string]fields, aside contents) {
 		}
 		all := fields{}
 		_, changes := changing[name]
-		ignored, _, _ := unstructured.NestedString(o.Object, "spec", "failurePolicy")
 		apply, _, _ := unstructured.NestedString(o.Object, "spec", "applyRules")
 		// One more may fail, which is ignored with what others deny, or be the first, after which others do not count. Of one
 		// kind more of Kyverno's follows that it makes no rules about controllers of the one about pods.
-		denies := ignored != "Ignore" && apply != "One"
+		denies := !ignoresFailures(o.Unstructured) && !s.delaysOthers(o.Unstructured, s) && apply != "One"
 		more := growth{validations: denies, sets: denies && !isKyverno(o.GroupVersionKind())}
 		if more.kinds = more.sets; o.GroupVersionKind().Group == group {
 			more = more.converted(o.Unstructured)
@@ -417,6 +442,12 @@ func (s *Set) Unasked(base *Set) (out []string) {
 		}
 	}
 	slices.Sort(added)
+	var delaying []string
+	for _, o := range s.deciding {
+		if name := nameOf(o.Unstructured); were[name] == nil && s.takes(o) && s.delaysOthers(o.Unstructured, base) {
+			delaying = append(delaying, name)
+		}
+	}
 	var rules []string // of one more may follow that Kyverno makes none about controllers of the others
 	for _, o := range s.deciding {
 		name := nameOf(o.Unstructured)
@@ -429,6 +460,7 @@ func (s *Set) Unasked(base *Set) (out []string) {
 	say("policies of the baseline's are missing", missing)
 	say("rules are new in policies of the baseline's", rules)
 	say("policies that change or make objects are new", added)
+	say("policies are new that could delay their engine, with which what the others deny is permitted", delaying)
 	for i, names := range differ {
 		say(topics[i].what+" differs", names)
 	}

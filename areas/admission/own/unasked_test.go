@@ -583,6 +583,54 @@ func TestFurtherOnesMayWeaken(t *testing.T) {
 	}
 }
 
+// TestFurtherOnesMayDelay: where an engine that is late permits what others deny, a policy more is named that could
+// delay it, and so is what such a policy is about besides. Where it is not ignored, or nothing else denies, it is not.
+func TestFurtherOnesMayDelay(t *testing.T) {
+	const named = "policies are new that could delay their engine, with which what the others deny is permitted: "
+	inCEL := strings.NewReplacer("name: ban", "name: other", "kind: Ban", "kind: Other", `rego: "package ban"`,
+		"code: [{engine: K8sNativeValidation, source: {failurePolicy: Fail, validations: [{expression: 'true'}]}}]").
+		Replace(banTemplate)
+	other := strings.Replace(constraintOf("x", "{}"), "kind: Ban", "kind: Other", 1)
+	ignored := func(name string) string {
+		one := strings.Replace(clusterPolicy, "patterns", name, 1)
+		return strings.Replace(one, "spec:\n", "spec:\n  failurePolicy: Ignore\n", 1)
+	}
+	fails := strings.Replace(clusterPolicy, "patterns", "fails", 1)
+	all := func(texts ...string) string { return strings.Join(texts, "\n---\n") }
+	const pods, more = "{kinds: [{apiGroups: [''], kinds: [Pod]}]}", "{kinds: [{apiGroups: [''], kinds: [Pod, Service]}]}"
+	for name, c := range map[string]struct{ base, is, want string }{
+		"of Gatekeeper's": {
+			all(banTemplate, constraintOf("a", "{}")), all(banTemplate, constraintOf("a", "{}"), constraintOf("b", "{}")),
+			named + "Ban b",
+		},
+		"in CEL, with an allowance": {
+			all(banTemplate, constraintOf("a", "{}")), all(banTemplate, constraintOf("a", "{}"), inCEL, other), "",
+		},
+		"the only one of Gatekeeper's": {fails, all(fails, banTemplate, constraintOf("b", "{}")), ""},
+		"of Kyverno's, ignored":        {ignored("a"), all(ignored("a"), ignored("b")), named + "ClusterPolicy b"},
+		"of Kyverno's, not ignored":    {ignored("a"), all(ignored("a"), fails), ""},
+		"the only one that is ignored": {fails, all(fails, ignored("b")), ""},
+		"a kind more": {
+			all(banTemplate, constraintOf("a", pods), constraintOf("b", pods)),
+			all(banTemplate, constraintOf("a", more), constraintOf("b", pods)),
+			`what else policies say of their requests differs: Ban a (spec.match.kinds[0].kinds: "Service")`,
+		},
+		"a validation more of a template's": {
+			all(inCEL, other), all(strings.Replace(inCEL, "'true'}", "'true'}, {expression: 'false'}", 1), other), "",
+		},
+		"a validation more of a template's whose failures are ignored": {
+			all(strings.Replace(inCEL, "Fail,", "Ignore,", 1), other), all(strings.NewReplacer("Fail,", "Ignore,",
+				"{expression: 'true'}", "{expression: 'true'}, {expression: 'false'}").Replace(inCEL), other),
+			`what policies decide differs: ConstraintTemplate other (spec.targets[0].code[0].source.validations: "false")`,
+		},
+	} {
+		is, base := read(t, map[string]string{"a.yaml": c.is}), read(t, map[string]string{"a.yaml": c.base})
+		if d := cmp.Diff(c.want, unasked(is, base)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
 // TestUnaskedExpressions: validations are a set, of which none may go.
 func TestUnaskedExpressions(t *testing.T) {
 	policy := func(variables string, validations ...string) *Set {
