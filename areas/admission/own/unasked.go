@@ -409,6 +409,31 @@ func (s *Set) changing() map[string]bool {
 	return out
 }
 
+// orders are the rules that change objects, by the names of their policies: each is applied to what those before it
+// made.
+func (s *Set) orders() map[string][]string {
+	changing, out := s.changing(), map[string][]string{}
+	for _, o := range s.deciding {
+		name := nameOf(o.Unstructured)
+		for _, rule := range rulesIn(o.Unstructured) {
+			if of := ofRule(name, rule); changing[of] {
+				out[name] = append(out[name], of)
+			}
+		}
+	}
+	return out
+}
+
+// common are those of some names that are among others, in their order.
+func common(names, others []string) (out []string) {
+	for _, name := range names {
+		if slices.Contains(others, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // Unasked says in what a set differs from a base where it is not certain that this permits no more: in what its
 // policies say of requests, in what they read, and in policies that the base alone has.
 func (s *Set) Unasked(base *Set) (out []string) {
@@ -428,6 +453,12 @@ func (s *Set) Unasked(base *Set) (out []string) {
 			}
 		}
 	}
+	for name, was := range base.orders() {
+		if is := s.orders()[name]; !slices.Equal(common(is, was), common(was, is)) {
+			differ[other] = append(differ[other], name+" (spec.rules)")
+		}
+	}
+	slices.Sort(differ[other])
 	differ[reads] = append(differ[reads], s.read().differing(base.read())...)
 	say := func(what string, names []string) {
 		if len(names) > 0 {

@@ -563,6 +563,39 @@ func TestUnaskedOrder(t *testing.T) {
 	}
 }
 
+// TestUnaskedOrderOfChanges: each rule changes what those before it made, so that their order is compared: of those
+// that both have, and not of those that change nothing.
+func TestUnaskedOrderOfChanges(t *testing.T) {
+	rule := func(name, does string) string {
+		return strings.Replace(another, "name: c", "name: "+name, 1) + does + "}\n"
+	}
+	bundle := func(rules ...string) *Set {
+		begin, rest, _ := strings.Cut(guarding, "  - name: a\n")
+		return read(t, map[string]string{"a.yaml": begin + strings.Join(rules, "") + "  - name: a\n" + rest})
+	}
+	const mutate = "mutate: {patchStrategicMerge: {}}"
+	one, two, three := rule("one", mutate), rule("two", mutate), rule("three", mutate)
+	check := rule("check", "validate: {deny: {}}")
+	const (
+		differs = "what else policies say of their requests differs: ClusterPolicy k (spec.rules)"
+		added   = "policies that change or make objects are new: ClusterPolicy k (rule "
+		missing = "policies of the baseline's are missing: ClusterPolicy k (rule "
+	)
+	for name, c := range map[string]struct {
+		is, was *Set
+		want    string
+	}{
+		"another order":               {bundle(two, one, three), bundle(one, two, three), differs},
+		"one that changes nothing":    {bundle(check, one, two), bundle(one, two, check), ""},
+		"one more between the others": {bundle(one, three, two), bundle(one, two), added + "three)"},
+		"one less":                    {bundle(one, three), bundle(one, two, three), missing + "two)"},
+	} {
+		if d := cmp.Diff(c.want, unasked(c.is, c.was)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
 // TestFurtherOnesMayWeaken: with one more, more may be permitted where failures are ignored, where the first rule
 // counts, and where a policy changes what another looks at.
 func TestFurtherOnesMayWeaken(t *testing.T) {
