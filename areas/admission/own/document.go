@@ -106,6 +106,11 @@ func (d document) objects() ([]object, error) {
 		return nil, d.errorf("the document goes on behind its first object, where some programs read another one, and some " +
 			"do not: write --- on a line of its own between them, or make objects in JSON a list")
 	}
+	if at := oddSeparator.FindStringIndex(d.text); at != nil && (document{text: d.all}).mayDecide() {
+		line := d.line + strings.Count(d.text[:at[0]], "\n")
+		return nil, fmt.Errorf("%s: kubectl refuses a separator that goes on, and all that follows: write --- on a line of "+
+			"its own", bundle.Place{File: d.file, Line: line})
+	}
 	o := &unstructured.Unstructured{}
 	if isObject := o.UnmarshalJSON(content) == nil && o.GetKind() != "" && o.GetAPIVersion() != ""; !isObject {
 		return nil, d.checkKind(content)
@@ -131,6 +136,9 @@ var mayGoOn = regexp.MustCompile(`(?m)\A(?:\s|#.*)*[{\[&!%]|^(?:---|\.\.\.)`)
 
 // beside is what is neither blank nor a comment.
 var beside = regexp.MustCompile(`(?m)^\s*[^#\s]`)
+
+// oddSeparator is a line that begins like one between documents and goes on.
+var oddSeparator = regexp.MustCompile(`(?m)^---[^\S\n]*[^\s#]`)
 
 // goesOn reports whether something may stand behind the first object, which the parser does not read.
 func (d document) goesOn() bool {

@@ -191,6 +191,14 @@ func TestReadRefuses(t *testing.T) {
 			map[string]string{"b.yaml": policy("p", isTrue) + "--- {kind: PolicyException, apiVersion: kyverno.io/v2}\n"},
 			"b.yaml:1: the document goes on behind its first object",
 		},
+		"a first object on the line of a separator": {
+			map[string]string{"b.yaml": "# x\n--- {kind: PolicyException, apiVersion: kyverno.io/v2}\n"},
+			"b.yaml:2: kubectl refuses a separator that goes on",
+		},
+		"a policy behind such a one": {
+			map[string]string{"b.yaml": "--- {kind: Pod, apiVersion: v1}\n---\n" + policy("p", isTrue)},
+			"b.yaml:1: kubectl refuses a separator that goes on",
+		},
 		"no kind": {
 			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": "apiVersion: kyverno.io/v1\nknd: ClusterPolicy\n"},
 			"b.yaml:1: an object of kyverno.io/v1 without a kind",

@@ -503,11 +503,11 @@ func TestUnaskedFiles(t *testing.T) {
 		"a link":           {nil, files{"z": exception}, files{"z.yaml": "z"}, "PolicyException team/e"},
 		"a link outside":   {nil, nil, files{"z.json": "/dev/null"}, "file z.json"},
 		"refused":          {files{".z.yaml": broken}, files{".z.yaml": broken + "#"}, nil, "file .z.yaml"},
-		"on a separator": {
+		"on a separator, which kubectl refuses": {
 			nil,
-			files{"z.yaml": "--- {apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {name: e}} # x\n"},
+			files{".z.yaml": "--- {apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {name: e}} # x\n"},
 			nil,
-			"PolicyException e",
+			"file .z.yaml",
 		},
 		"labels of a namespace, of tests": {
 			nil,
