@@ -4,10 +4,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-)
 
-// regoWord is a comment, a string, a word, white space, or one other character of Rego.
-var regoWord = regexp.MustCompile("(?s)#[^\n]*|\"(?:\\\\.|[^\"\\\\])*\"|`[^`]*`|[\\pL\\pN_]+|\\s+|.")
+	"tare/areas/bundle"
+)
 
 var (
 	// goesOn are words behind which, and continues those before which, the end of a line ends nothing.
@@ -145,7 +144,7 @@ func regoRules(file, text string, tests *regoTests) (out []part, ok bool) {
 func regoStatements(text string) (out []*statement, ok bool) {
 	last, ends, deep := "", false, 0         // a word, and whether a term ends with it
 	gap, ended, divided := true, true, false // what stood before a word: anything, the end of a line, a semicolon
-	for _, word := range regoWord.FindAllString(text, -1) {
+	for _, word := range bundle.RegoWords(text) {
 		switch {
 		case word[0] == '#':
 			continue

@@ -3,6 +3,8 @@ package decision
 import (
 	"slices"
 	"strings"
+
+	"tare/areas/bundle"
 )
 
 // A test in a file of tests decides nothing, unless a rule reads it: OPA loads such files, too. It may be read by its
@@ -109,7 +111,7 @@ func (r *regoTests) imports(words []string, imported map[string][]string) {
 // reads adds what a statement reads, with the names that imports stand for.
 func (r *regoTests) reads(says string, imported map[string][]string) {
 	var words []string // and white space before what would else go on with the word before it
-	all := append(regoWord.FindAllString(says, -1), "")
+	all := append(bundle.RegoWords(says), "")
 	for i, word := range all[:len(all)-1] {
 		if strings.TrimSpace(word) != "" || slices.Contains(joining, all[i+1]) {
 			words = append(words, word)

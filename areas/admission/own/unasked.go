@@ -1,6 +1,7 @@
 package own
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,7 @@ type fields map[string]field
 type field struct {
 	topic int
 	text  string
+	shown string // in place of its path, if that is not empty
 	// further is one of several with each of which no more is permitted.
 	further bool
 }
@@ -105,7 +107,7 @@ func (p fields) add(more growth, in int, path, name string, value any) {
 	case isList && (name == "validations" || name == "expressions"):
 		for _, v := range list {
 			of, _ := v.(tree)
-			p.put(more.validations, topic, path, of["expression"])
+			p.putExpression(more.validations, topic, path, of["expression"])
 		}
 	case isWords && len(list) > 0 && slices.Contains(sets, name):
 		further := more.sets && (more.kinds || !slices.Contains(ofKinds, name)) && !slices.ContainsFunc(all, takesAway)
@@ -167,8 +169,21 @@ func takesAway(word string) bool { return !plain.MatchString(word) }
 // put adds one of several values at a path.
 func (p fields) put(further bool, topic int, path string, value any) {
 	if text, err := json.Marshal(value); err == nil {
-		p[path+": "+abbreviated(string(text))] = field{topic, string(text), further}
+		p[path+": "+abbreviated(string(text))] = field{topic: topic, text: string(text), further: further}
 	}
+}
+
+// putExpression adds one of several expressions in CEL at a path, which is named as it stands there.
+func (p fields) putExpression(further bool, topic int, path string, value any) {
+	text, isText := value.(string)
+	if !isText {
+		p.put(further, topic, path, value)
+		return
+	}
+	is, _ := json.Marshal(compactCEL(text)) // it is a string
+	was, _ := json.Marshal(text)
+	shown := path + ": " + abbreviated(string(was))
+	p[fmt.Sprintf("%s: %x", path, sha256.Sum256(is))] = field{topic, string(is), shown, further}
 }
 
 // described are the beginnings of annotations and labels that are for people. Those without a domain are, too; what
@@ -180,6 +195,9 @@ var described = []string{
 
 // applied is the annotation in which kubectl keeps what was applied last.
 const applied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// autogen is the annotation that lists the controllers about which Kyverno makes rules.
+const autogen = "pod-policies.kyverno.io/autogen-controllers"
 
 // addMeta adds what the metadata say beside the name: owners, with which an object goes, and annotations and labels
 // that may mean something to others than people.
@@ -193,7 +211,13 @@ func (p fields) addMeta(o *unstructured.Unstructured) {
 		for pair, value := range pairs {
 			isDescribed := slices.ContainsFunc(described, func(d string) bool { return strings.HasPrefix(pair, d) })
 			if strings.Contains(pair, "/") && !isDescribed {
-				p["metadata."+key+"."+quoted(pair)] = field{topic: other, text: fmt.Sprint(value)}
+				text := fmt.Sprint(value)
+				if pair == autogen {
+					kinds := strings.Split(text, ",")
+					slices.Sort(kinds)
+					text = strings.Join(kinds, ",")
+				}
+				p["metadata."+key+"."+quoted(pair)] = field{topic: other, text: text}
 			}
 		}
 	}
@@ -311,8 +335,16 @@ func (s *Set) isInCEL(o *unstructured.Unstructured) bool {
 }
 
 // parts are those of the set, by their names, and the objects that decide about requests and that are left aside.
-func (s *Set) parts() (parts map[string]fields, aside contents) {
+// What another set has in another order is in its.
+func (s *Set) parts(like *Set) (parts map[string]fields, aside contents) {
 	parts, aside = map[string]fields{}, contents{}
+	policies, rules := map[string]*unstructured.Unstructured{}, map[string]tree{}
+	for _, o := range like.deciding {
+		policies[nameOf(o.Unstructured)] = o.Unstructured
+		for _, rule := range rulesIn(o.Unstructured) {
+			rules[ofRule(nameOf(o.Unstructured), rule)] = comparedRule(rule, nil)
+		}
+	}
 	put := func(name string, of fields) {
 		for n, first := 2, name; parts[name] != nil; n++ { // of another group, or twice in one policy
 			name = fmt.Sprintf("%s#%d", first, n)
@@ -336,13 +368,13 @@ func (s *Set) parts() (parts map[string]fields, aside contents) {
 		if more.kinds = more.sets; o.GroupVersionKind().Group == group {
 			more = more.converted(o.Unstructured)
 		}
-		all.add(more.unless(changes), other, "spec", "spec", o.Object["spec"])
+		all.add(more.unless(changes), other, "spec", "spec", comparedSpec(o.Unstructured, policies[name]))
 		all.addMeta(o.Unstructured)
 		var order []string
 		for _, rule := range rulesIn(o.Unstructured) {
 			order = append(order, ofRule(name, rule))
 			of := fields{}
-			of.add(more.unless(changing[ofRule(name, rule)]), other, "", "", rule)
+			of.add(more.unless(changing[ofRule(name, rule)]), other, "", "", comparedRule(rule, rules[ofRule(name, rule)]))
 			put(ofRule(name, rule), of)
 		}
 		if apply == "One" { // the first one
@@ -409,6 +441,28 @@ func (s *Set) changing() map[string]bool {
 	return out
 }
 
+// renamed are the names that bindings of what validates, and constraints, have in other parts if they are equal but for
+// the name: nothing refers to that, as bindings and exceptions do to a policy's.
+func (s *Set) renamed(parts, others map[string]fields) map[string]string {
+	out := map[string]string{}
+	for _, o := range s.deciding {
+		name := nameOf(o.Unstructured)
+		binds := o.GetKind() == bindingKind
+		if others[name] != nil || parts[name] == nil || !binds && !isConstraint(o.GroupVersionKind()) {
+			continue
+		}
+		for other, is := range others {
+			kind, _, _ := strings.Cut(other, " ")
+			if parts[other] == nil && kind == o.GetKind() && maps.EqualFunc(is, parts[name], sayTheSame) {
+				out[name] = other
+			}
+		}
+	}
+	return out
+}
+
+func sayTheSame(a, b field) bool { return a.topic == b.topic && a.text == b.text }
+
 // orders are the rules that change objects, by the names of their policies: each is applied to what those before it
 // made.
 func (s *Set) orders() map[string][]string {
@@ -424,8 +478,8 @@ func (s *Set) orders() map[string][]string {
 	return out
 }
 
-// common are those of some names that are among others, in their order.
-func common(names, others []string) (out []string) {
+// alsoIn are those of some names that are among others, in their order.
+func alsoIn(names, others []string) (out []string) {
 	for _, name := range names {
 		if slices.Contains(others, name) {
 			out = append(out, name)
@@ -437,12 +491,13 @@ func common(names, others []string) (out []string) {
 // Unasked says in what a set differs from a base where it is not certain that this permits no more: in what its
 // policies say of requests, in what they read, and in policies that the base alone has.
 func (s *Set) Unasked(base *Set) (out []string) {
-	parts, aside := s.parts()
-	were, wereAside := base.parts()
+	parts, aside := s.parts(base)
+	were, wereAside := base.parts(base)
 	differ := make([][]string, len(topics))
 	var missing []string
+	renamed := base.renamed(were, parts)
 	for _, name := range slices.Sorted(maps.Keys(were)) {
-		is, ok := parts[name]
+		is, ok := parts[cmp.Or(renamed[name], name)]
 		if !ok {
 			missing = append(missing, name)
 			continue
@@ -454,7 +509,7 @@ func (s *Set) Unasked(base *Set) (out []string) {
 		}
 	}
 	for name, was := range base.orders() {
-		if is := s.orders()[name]; !slices.Equal(common(is, was), common(was, is)) {
+		if is := s.orders()[name]; !slices.Equal(alsoIn(is, was), alsoIn(was, is)) {
 			differ[other] = append(differ[other], name+" (spec.rules)")
 		}
 	}
@@ -473,9 +528,10 @@ func (s *Set) Unasked(base *Set) (out []string) {
 		}
 	}
 	slices.Sort(added)
-	var delaying []string
+	had, delaying := slices.Collect(maps.Values(renamed)), []string{}
 	for _, o := range s.deciding {
-		if name := nameOf(o.Unstructured); were[name] == nil && s.takes(o) && s.delaysOthers(o.Unstructured, base) {
+		name := nameOf(o.Unstructured)
+		if were[name] == nil && !slices.Contains(had, name) && s.takes(o) && s.delaysOthers(o.Unstructured, base) {
 			delaying = append(delaying, name)
 		}
 	}
@@ -509,8 +565,11 @@ func (p fields) differing(from fields) [][]string {
 		is, ok := p[path]
 		was, had := from[path]
 		if ok != had && !is.further || is.text != was.text && had && ok {
-			out[all[path].topic] = append(out[all[path].topic], path)
+			out[all[path].topic] = append(out[all[path].topic], cmp.Or(all[path].shown, path))
 		}
+	}
+	for _, paths := range out {
+		slices.Sort(paths)
 	}
 	return out
 }

@@ -175,7 +175,9 @@ func TestUnasked(t *testing.T) {
 		"another rule": {
 			"- name: z", "- name: x", missing + "ClusterPolicy k (rule z)\n" + added + "ClusterPolicy k (rule x)",
 		},
-		"another binding": {"{name: b}", "{name: d}", missing + "ValidatingAdmissionPolicyBinding b"},
+		"another binding": {
+			"{name: b}\nspec:\n", "{name: d}\nspec:\n  paramRef: {name: x}\n", missing + "ValidatingAdmissionPolicyBinding b",
+		},
 
 		"an order":               {"[production, staging]", "[staging, production]", ""},
 		"a message":              {"'true', message: never", "'true', message: other", ""},
