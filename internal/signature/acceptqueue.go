@@ -92,8 +92,8 @@ func (f *features) filled() classScore {
 	where := strings.Join(at, " and at ")
 	switch {
 	case f.levelsOff():
-		return classScore{1, fmt.Sprintf("%d calls on established connections were never answered, at %s alike = a backlog "+
-			"of %d + 1", last, where, last-1), ""}
+		return classScore{score: 1, evidence: fmt.Sprintf("%d calls on established connections were never answered, at %s "+
+			"alike = a backlog of %d + 1", last, where, last-1)}
 	case f.fillWaits < fewWaits:
 		return classScore{score: 0.2, against: fmt.Sprintf("at %s no call waited for a connection: so few fill no queue",
 			at[n-1])}
@@ -101,9 +101,9 @@ func (f *features) filled() classScore {
 		return classScore{score: 0.2, against: "the number of stuck calls grew with the rate"}
 	}
 	return classScore{
-		0.55, fmt.Sprintf("%v calls on established connections were never answered at %s: connections that "+
-			"were never accepted, though the queue was not seen full", f.fills, where),
-		"the number of stuck calls did not level off",
+		score: 0.55, evidence: fmt.Sprintf("%v calls on established connections were never answered at %s: connections "+
+			"that were never accepted, though the queue was not seen full", f.fills, where),
+		against: "the number of stuck calls did not level off",
 	}
 }
 

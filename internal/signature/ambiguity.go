@@ -16,6 +16,16 @@ func (f *features) limit(c Class, against string) {
 	}
 }
 
+// withhold withholds a class that nothing contradicts, with why it cannot be told, if it cannot.
+func (f *features) withhold(c Class, why string) {
+	was := f.found[c].score
+	f.limit(c, why)
+	if x := f.found[c]; x.score < was {
+		x.withheld = true
+		f.found[c] = x
+	}
+}
+
 // disagree withholds classes that the evidence does not tell from others.
 func (f *features) disagree() {
 	if f.down() {
@@ -28,12 +38,13 @@ func (f *features) disagree() {
 			f.limit(d.class, d.doubt(f))
 		}
 	}
+	f.withhold(Collapse, f.collapseUntold())
 	bucket := f.found[TokenBucket].score
 	switch hangs := f.found[QuotaHang].score; {
 	case hangs >= wins && hangs > f.found[Collapse].score:
 		f.limit(Collapse, "some calls hang forever while later ones are answered")
 	case bucket > 0.3 && f.share(f.rejected) > 0.05:
-		f.limit(Collapse, "a limit on the rate, with calls saved up before, explains it as well")
+		f.withhold(Collapse, "a limit on the rate, with calls saved up before, explains it as well")
 	}
 	// A queue that drops calls at random, or that is short, has some of a queue and some of places.
 	x, places := f.found[Shedding], f.found[ConcurrencyLimit].score
@@ -43,10 +54,10 @@ func (f *features) disagree() {
 		f.found[Shedding] = x
 	}
 	if bucket >= ambiguous && !f.refusesEarly() {
-		f.limit(Penalty, "a limit on the rate explains it as well")
+		f.withhold(Penalty, "a limit on the rate explains it as well")
 	}
 	if f.found[Penalty].score > 0.4 && f.found[FixedWindow].score < certain {
-		f.limit(FixedWindow, "a limit that counts refused calls explains it as well")
+		f.withhold(FixedWindow, "a limit that counts refused calls explains it as well")
 	}
 	f.doubtPlaces()
 	f.doubtQueues()
@@ -100,8 +111,8 @@ func (f *features) doubtPlaces() {
 	places := f.found[ConcurrencyLimit].score
 	near := places >= wins || f.placesTaken() > 0.4 && !f.behindService
 	if near && places < 0.61 && clamp(f.found[TokenBucket].score) > 0.9 {
-		f.limit(ConcurrencyLimit, "a limit on the rate explains it as well")
-		f.limit(TokenBucket, "a limit on the calls in flight explains it as well")
+		f.withhold(ConcurrencyLimit, "a limit on the rate explains it as well")
+		f.withhold(TokenBucket, "a limit on the calls in flight explains it as well")
 	}
 }
 
@@ -112,6 +123,6 @@ func (f *features) doubtQueues() {
 		f.limit(Collapse, "most calls were turned away, and not answered late")
 		f.limit(CPUThrottling, "most calls were turned away, which leaves gaps between the others")
 	case clamp(f.found[Queue].score) >= clamp(f.found[Collapse].score):
-		f.limit(Collapse, "a queue explains it as well")
+		f.withhold(Collapse, "a queue explains it as well")
 	}
 }

@@ -12,6 +12,7 @@ import (
 type classScore struct {
 	score             float64
 	evidence, against string
+	withheld          bool // others explain what was seen as well: against does not contradict it
 }
 
 // Classify names the failure. It is a pure function of the evidence; the first class in order whose score is high
@@ -124,6 +125,9 @@ func (f *features) rest() string {
 	}
 	if len(parts) == 0 {
 		return ""
+	}
+	if f.good == 0 && f.timed > 0 {
+		parts = append(parts, "and none was answered within "+short(f.Timeout.Seconds()))
 	}
 	return fmt.Sprintf("; of %d calls, %s", f.n, strings.Join(parts, ", "))
 }

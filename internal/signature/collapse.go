@@ -64,14 +64,21 @@ func (f *features) answeredLess() bool {
 // doubtCollapse says why a limiter may be what lets less pass: only answers that take longer and longer show that the
 // service is at its end.
 func (f *features) doubtCollapse() string {
-	noise := math.Sqrt(f.clumps * (f.best + f.late/max(1e-9, f.seconds()/2)))
 	switch {
-	case f.late == 0 && f.before < 2:
-		return "the last calls that were answered were answered as fast as ever"
 	case f.share(f.rejected) > 0.2 && f.late+float64(f.rejected)/f.seconds() > 0.75*f.window.Rate && f.refusesSoon():
 		return "calls were turned away at once"
 	case f.onlyHung():
 		return "nothing was answered under overload, neither late nor with an error, and later calls were"
+	}
+	return ""
+}
+
+// collapseUntold says why the calls do not show whether the service does less under load: "" where they do.
+func (f *features) collapseUntold() string {
+	noise := math.Sqrt(f.clumps * (f.best + f.late/max(1e-9, f.seconds()/2)))
+	switch {
+	case f.late == 0 && f.before < 2:
+		return "nothing was answered under overload, and the calls before it were answered as fast as ever"
 	case f.best-f.late < 3*noise:
 		return "so few calls may show that by chance"
 	}

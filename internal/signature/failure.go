@@ -198,7 +198,8 @@ func (f *features) metByCounts() (Class, string) {
 func (f *features) exclusions(failure Class) []Exclusion {
 	var out []Exclusion
 	others := slices.DeleteFunc(slices.Clone(order), func(c Class) bool {
-		return c == failure || c.definition().phrase == "" || f.found[c].score >= wins || f.found[c].against == ""
+		x := f.found[c]
+		return c == failure || c.definition().phrase == "" || x.score >= wins || x.against == "" || x.withheld
 	})
 	slices.SortStableFunc(others, func(a, b Class) int { return cmp.Compare(f.found[b].score, f.found[a].score) })
 	for _, c := range others[:min(mostExcluded, len(others))] {

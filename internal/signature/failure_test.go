@@ -3,6 +3,9 @@ package signature
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"tare/internal/load"
 )
 
 func TestFailure(t *testing.T) {
@@ -74,6 +77,41 @@ func TestAgainstCollapse(t *testing.T) {
 		if got := f.collapseScore().against; !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: %q speaks against it, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestWithheldIsNotExcluded: where no call of the overload was answered in time, after calls that were answered as fast
+// as ever, a service that does less under load cannot be told from others, and is not excluded.
+func TestWithheldIsNotExcluded(t *testing.T) {
+	e := Evidence{
+		Now: 90 * time.Second, Capacity: 1, BaseP50: time.Second, BaseP99: time.Second, BaseMean: time.Second,
+		Timeout: 5 * time.Second, Windows: []Window{
+			{Role: "ramp", Rate: 1, End: 40 * time.Second, Due: 40},
+			{Role: "overload", Rate: 2, Start: 40 * time.Second, End: 70 * time.Second, Due: 60},
+		},
+	}
+	var calls []load.Call
+	for at := time.Duration(0); at < 70*time.Second; {
+		done := at + time.Second
+		c := load.Call{Conn: 1, Intended: at + 1, Ready: at + 1, Sent: at + 1, FirstByte: done, Done: done}
+		if at += time.Second; c.Intended > 40*time.Second {
+			at -= time.Second / 2
+			c.FirstByte, c.Done, c.Outcome = 0, c.Intended+e.Timeout, load.Timeout
+		}
+		calls = append(calls, c)
+	}
+	e.Calls = load.Calls(calls)
+	f := Classify(e).Failure()
+	for _, x := range f.Excluded {
+		if x.What == Collapse.definition().phrase {
+			t.Errorf("not %s: %s", x.What, x.By)
+		}
+	}
+	if f.Class == Collapse || f.Scores[Collapse] != ambiguous {
+		t.Errorf("it fails as %s, scores %v", f.Class, f.Scores)
+	}
+	if said := strings.Join(f.Evidence, "; "); !strings.Contains(said, "and none was answered within 5 s") {
+		t.Errorf("nothing says that callers got nothing: %s", said)
 	}
 }
 
