@@ -458,7 +458,7 @@ func TestRose(t *testing.T) {
 		}
 		over(40*sec, c.later, 500, 2)
 		trace.tried(RoleConfirmLow, 50*sec, c.held, true, 0, 10*ms)
-		if f := trace.rose(); (f != nil) != c.want {
+		if f := trace.rose(0); (f != nil) != c.want {
 			t.Errorf("%s: %v", name, f)
 		}
 	}

@@ -54,10 +54,10 @@ const (
 
 // claim fills in all statements on the capacity.
 func (r *Result) claim(t Trace, b base) {
-	over := lastOverload(t)
+	over, doubted := lastOverload(t), false
 	ended := t.Stop == StopNoAnswer || t.Stop == StopFailing || t.Stop == StopMaxRate || t.Stop == StopClient
 	if !ended && len(over) > 0 {
-		r.broke(t, b, over)
+		doubted = r.broke(t, b, over)
 	}
 	switch {
 	case t.Stop.Down():
@@ -66,11 +66,11 @@ func (r *Result) claim(t Trace, b base) {
 	case !r.Broke:
 		r.atLeast(t)
 	}
-	r.findings(t, b)
+	r.findings(t, b, doubted)
 }
 
-// broke makes the statements on a target that broke.
-func (r *Result) broke(t Trace, b base, over []Step) {
+// broke makes the statements on a target that broke. It reports whether a rate that broke is not believed to.
+func (r *Result) broke(t Trace, b base, over []Step) (doubted bool) {
 	f := judge(t, b, over)
 	r.Broke, r.Signature, r.ErrorFloor = true, f.verdict, f.counted.interval()
 	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, f.failing, t.leastHeld(f.verdict))
@@ -79,7 +79,7 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 	}
 	if why := r.doubtInUpperSide(t, b, f); r.VerifiedHigh > 0 && why != "" {
 		r.warning("%s/s broke, but %s", number(r.VerifiedHigh), why)
-		r.VerifiedHigh = 0
+		r.VerifiedHigh, doubted = 0, true
 	}
 	doubt, spare := r.doubtInConfirmations(t, over), 0.0
 	if doubt != "" {
@@ -91,12 +91,13 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 		if doubt != "" {
 			r.warning("%s: the interval is %.0f %% wider on both sides", doubt, 100*doubtful)
 		}
-		return
+		return doubted
 	}
 	if !t.Stop.Down() {
 		r.AtLeast = least
 	}
 	r.AtMost = r.VerifiedHigh
+	return doubted
 }
 
 // failureBefore is how the target failed in the last overload before an attempt that says so: a later one may have been
@@ -229,7 +230,7 @@ type Finding struct {
 	Sentence string
 }
 
-func (r *Result) findings(t Trace, b base) {
+func (r *Result) findings(t Trace, b base, doubted bool) {
 	switch first, single := t.slowFirst(b), t.singly(); {
 	case first == 0:
 	case single > 0 && single.Seconds() > faster*first.Seconds():
@@ -240,7 +241,7 @@ func (r *Result) findings(t Trace, b base) {
 			"rates %s", short(first), short(b.p50))})
 	}
 	if !r.Signature.Method().Traits().Saves { // else what was saved up explains it
-		r.Findings = append(r.Findings, t.changes(r.Signature.Class)...)
+		r.Findings = append(r.Findings, t.changes(r.Signature.Class, b.floor, doubted)...)
 	}
 	if f := t.callers(r, b.floor); f != nil {
 		r.Findings = append(r.Findings, *f)
@@ -305,18 +306,19 @@ func short(d time.Duration) time.Duration { return d.Round(100 * time.Microsecon
 const apart = 1.1
 
 // changes finds rates that held after they or lower ones had broken, and the other way round, for as long; what a
-// service that was kept busy did before and after; and overloads that it did more in than in an earlier one.
-func (t Trace) changes(class signature.Class) []Finding {
+// service that was kept busy did before and after; and overloads that it did more in than in an earlier one. What the
+// generator's host explains shows no change of the target; nor does a rate that broke where no rate is known to break.
+func (t Trace) changes(class signature.Class, floor float64, doubted bool) []Finding {
 	if len(t.Steps) == 0 {
 		return nil
 	}
 	var up, down *Finding
-	if class != signature.Unknown {
-		up = t.rose()
+	if class != signature.Unknown && !class.Traits().Places { // of few places, the next call may find all taken by chance
+		up = t.rose(floor)
 	}
 	var steps []Step
 	for _, s := range t.Steps {
-		if !s.confirmation() {
+		if doubted || !s.confirmation() || !*s.Passed && t.hostExplains(s, floor) {
 			continue
 		}
 		for _, was := range steps {
@@ -333,6 +335,9 @@ func (t Trace) changes(class signature.Class) []Finding {
 		steps = append(steps, s)
 	}
 	at, before, after := t.shifted()
+	if t.busyInCrowd(at, after > before) {
+		after = before
+	}
 	kept := fmt.Sprintf("kept busy, it answered %s/s at first, and %s/s from %.0f s after the beginning on",
 		number(before), number(after), (at - t.Steps[0].Segment.Start).Seconds())
 	switch {
@@ -350,9 +355,26 @@ func (t Trace) changes(class signature.Class) []Finding {
 	return out
 }
 
+// hostExplains reports whether a step that broke may have broken because calls came together that the generator or its
+// host had held back, or because other work kept the target from its processors.
+func (t Trace) hostExplains(s Step, floor float64) bool {
+	bad, n := countBad(t.due(s.Segment.Start, s.Segment.End))
+	beyond := float64(bad) - floor*float64(n)
+	a := audit(t.due(s.Segment.Start, s.Segment.End), s, t.Read)
+	return beyond > excused(n) && beyond <= float64(perDisplaced*a.Bunched) || t.inCrowd(s)
+}
+
+// busyInCrowd reports whether other work may have kept the target from its processors while it was kept busy and did
+// less than before or after the given instant: before it, where it did more later.
+func (t Trace) busyInCrowd(at time.Duration, later bool) bool {
+	return slices.ContainsFunc(t.Steps, func(s Step) bool {
+		return s.Role == RoleBusy && (s.Segment.Start < at) == later && t.inCrowd(s)
+	})
+}
+
 // rose finds an overload in which the target did less, for a while, than in the last one, and than a rate that held
 // since.
-func (t Trace) rose() *Finding {
+func (t Trace) rose(floor float64) *Finding {
 	over := lastOverload(t)
 	if len(over) == 0 {
 		return nil
@@ -363,7 +385,8 @@ func (t Trace) rose() *Finding {
 			continue
 		}
 		was, length := t.busyFrom(t.overload(s.Attempt))
-		if most := apart * was.Hi; length < longEnoughBusy || most <= 0 || s.Rate < most || now.Lo < most {
+		if most := apart * was.Hi; length < longEnoughBusy || most <= 0 || s.Rate < most || now.Lo < most ||
+			t.hostExplains(s, floor) {
 			continue
 		}
 		i := slices.IndexFunc(t.Steps, func(s Step) bool {

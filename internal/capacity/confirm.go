@@ -46,7 +46,7 @@ func (r *session) confirm() (goodput float64, err error) {
 		if a.done() {
 			if err := r.conclude(&a); err != nil {
 				return 0, err
-			} else if a.done() {
+			} else if a.done() && !a.reopens() {
 				break
 			}
 		}
@@ -59,6 +59,10 @@ func (r *session) confirm() (goodput float64, err error) {
 			return 0, err
 		}
 		traits, last := r.class().Traits(), r.t.Steps[len(r.t.Steps)-1]
+		if role == RoleConfirmLow && !held && last.Passed == nil {
+			a.leaveOpen(rate)
+			continue
+		}
 		if was := r.floor(); !held && rate < farOff*first && !r.unexplained && r.failed(last).share() > was+resolution {
 			// Calls fail where the overload's were answered: do they at any rate?
 			r.unexplained = true
@@ -162,7 +166,7 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 		return held, goodput, err
 	}
 	if r.gradual() {
-		return r.sheds(role, rate)
+		return r.sheds(role, rate, 1)
 	}
 	return r.loses(role, rate, 1)
 }
@@ -389,9 +393,26 @@ type aim struct {
 	shift         float64 // of the next surprise
 	enough        int     // trials that have to show that a rate holds
 	again         int     // and that one breaks
+	open          float64 // the lowest rate above lo of which it stays open whether it holds; 0: there is none
+	reopened      bool    // whether such rates were tried once more after a lower one held
 }
 
-func (a aim) narrow() bool { return a.lo > 0 && a.hi > 0 && a.hi/a.lo < 1+2.6*max(a.fine, 0.02) }
+func (a aim) narrow() bool { return a.lo > 0 && a.hi > 0 && a.top()/a.lo < 1+2.6*max(a.fine, 0.02) }
+
+// top is where to look for a rate that holds no longer: where one breaks, or stays open.
+func (a aim) top() float64 {
+	if a.open > a.lo {
+		return min(a.open, a.hi)
+	}
+	return a.hi
+}
+
+// reopens has the rates that stayed open tried once more: the host may hold back no calls any more.
+func (a *aim) reopens() bool {
+	again := a.top() < a.hi && !a.reopened
+	a.open, a.reopened = 0, true
+	return again && !a.narrow()
+}
 
 func (a aim) done() bool { return a.narrow() && a.held >= a.enough && a.broke >= a.again }
 
@@ -405,7 +426,7 @@ func (a aim) next(most float64) (Role, float64) {
 	case a.hi == 0:
 		return "", 0
 	case !a.narrow():
-		return RoleConfirmLow, math.Sqrt(a.lo * a.hi)
+		return RoleConfirmLow, math.Sqrt(a.lo * a.top())
 	case a.broke <= a.held:
 		return RoleConfirmHigh, a.hi
 	}
@@ -434,11 +455,21 @@ func (a *aim) learn(x trial) bool {
 	}
 	// The other side is to be looked for beyond the rate that surprised.
 	if x.held {
-		a.center = x.rate * (1 + a.shift)
+		a.move(x.rate * (1 + a.shift))
 	} else {
-		a.center = x.rate / (1 + a.shift)
+		a.move(x.rate / (1 + a.shift))
 	}
-	a.shift = min(0.5, 3*a.shift)
-	a.width = min(0.3, 1.5*a.width)
 	return true
+}
+
+// leaveOpen looks for a rate that holds below one of which it stays open whether it does.
+func (a *aim) leaveOpen(rate float64) {
+	if a.open = rate; a.lo == 0 {
+		a.move(rate / (1 + a.shift))
+	}
+}
+
+// move moves the center, and lets the next surprise move it further.
+func (a *aim) move(center float64) {
+	a.center, a.shift, a.width = center, min(0.5, 3*a.shift), min(0.3, 1.5*a.width)
 }

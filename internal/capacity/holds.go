@@ -38,14 +38,29 @@ func (r *session) loses(role Role, rate float64, try int) (held bool, goodput fl
 	if held || role != RoleConfirmLow {
 		return held, goodput, nil
 	}
-	if a := r.auditOf(step); r.burstExplains(step, a) {
-		step.Passed, step.Note = nil, offeredAgain(a)
-		if try <= mostTries {
-			return r.loses(role, rate, try+1)
-		}
-		step.Note = "undecided: the host held calls back"
+	if r.leftOpen(step, try) {
+		return r.loses(role, rate, try+1)
 	}
 	return held, goodput, nil
+}
+
+// leftOpen leaves open whether the rate of a step that broke holds, where calls that came together explain that, and
+// reports whether it is to be offered again.
+func (r *session) leftOpen(step *Step, try int) (again bool) {
+	a := r.auditOf(step)
+	if !r.burstExplains(step, a) {
+		return false
+	}
+	step.Passed, step.Note = nil, offeredAgain(a)
+	most := mostTries
+	if r.heldBack {
+		most = 1 // it will go on: lower rates are more likely to be decided
+	}
+	if try <= most {
+		return true
+	}
+	r.heldBack, step.Note = true, "undecided: the host held calls back"
+	return false
 }
 
 // lossTime is how long to try a rate at which losses are counted, and how much of that comes before the count: until a
@@ -232,8 +247,8 @@ func (r *session) stretch() time.Duration {
 
 // sheds tries a rate at a target whose refusals become more frequent little by little: by a sequential test over
 // batches, whether more than 1 % of the calls, beyond those that fail at any rate, do not end well. What noise leaves
-// open is decided by their share.
-func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, err error) {
+// open is decided by their share. A step that calls which came together can have broken is offered again.
+func (r *session) sheds(role Role, rate float64, try int) (held bool, goodput float64, err error) {
 	most := r.floor() + 0.01
 	batch := whole(lasting(rate, 500*time.Millisecond, 10), r.period())
 	old := r.old()
@@ -265,11 +280,15 @@ func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, er
 	if step.Passed = open; !*open {
 		step.Note = failNote
 	}
-	return *open, r.seen.goodput(step.Length() - settled), nil
+	goodput = r.seen.goodput(step.Length() - settled)
+	if again := !*open && role == RoleConfirmLow && r.leftOpen(step, try); again {
+		return r.sheds(role, rate, try+1)
+	}
+	return *open, goodput, nil
 }
 
 // lossOverConfirmations is the share of the calls that did not end well over all confirmations of about that rate since
-// the last overload, without the first second of each.
+// the last overload, without the first second of each and without those that were left open.
 func (r *session) lossOverConfirmations(rate float64) float64 {
 	over := lastOverload(r.t)
 	if len(over) == 0 {
@@ -277,7 +296,8 @@ func (r *session) lossOverConfirmations(rate float64) float64 {
 	}
 	bad, n := 0, 0
 	for _, s := range r.t.Steps {
-		if !confirms(s.Role) || s.Segment.Start < over[0].Segment.Start || s.Rate < 0.99*rate || s.Rate > 1.01*rate {
+		open := s.Passed == nil && s.Note != ""
+		if !confirms(s.Role) || open || s.Segment.Start < over[0].Segment.Start || s.Rate < 0.99*rate || s.Rate > 1.01*rate {
 			continue
 		}
 		b, due := countBad(undisturbed(r.due(s.Segment.Start+time.Second, s.Segment.End-r.old())))

@@ -288,3 +288,65 @@ func TestNothingIsTriedWithoutOverload(t *testing.T) {
 		t.Errorf("no step spans %v to %v", from, to)
 	}
 }
+
+// TestWhatTheHostExplainsIsNoChange: a rate that broke at first, below one that held later, or later, below one that
+// had held, is said to show a change of the target; not where the calls that failed had come together, where other work
+// had the processors, or where no rate is known to break.
+func TestWhatTheHostExplainsIsNoChange(t *testing.T) {
+	type calls = func(*Trace)
+	rises := func(t *Trace) {
+		t.tried(RoleConfirmLow, 40*time.Second, 40, false, 30, 10*ms)
+		t.tried(RoleConfirmLow, 50*time.Second, 60, true, 0, 10*ms)
+	}
+	falls := func(t *Trace) {
+		t.tried(RoleConfirmLow, 40*time.Second, 60, true, 0, 10*ms)
+		t.tried(RoleConfirmLow, 50*time.Second, 40, false, 30, 10*ms)
+	}
+	together := func(t *Trace) { // five at a time, when the fifth is due
+		for _, s := range t.Steps {
+			if *s.Passed {
+				continue
+			}
+			gap, n := s.Length()/time.Duration(s.Segment.Offered), 0
+			for c := range t.Calls.Due(s.Segment.Start, s.Segment.End) {
+				late := time.Duration(4-n%5) * gap
+				c.Sent, c.FirstByte, c.Done = c.Sent+late, c.FirstByte+late, c.Done+late
+				n++
+			}
+		}
+	}
+	crowded := func(t *Trace) {
+		for i := range t.Steps {
+			t.Steps[i].Segment.Effort = &load.Effort{Seconds: 5, CPU: 0.1, Host: &load.Processors{All: 10, Busy: 10}}
+		}
+	}
+	for name, c := range map[string]struct {
+		tried, then calls
+		doubted     bool
+		want        FindingKind
+	}{
+		"it rises":                                 {rises, nil, false, Autoscaling},
+		"it falls":                                 {falls, nil, false, SpentCredits},
+		"it rises, where calls came together":      {rises, together, false, ""},
+		"it falls, where calls came together":      {falls, together, false, ""},
+		"it rises, on a host with other work":      {rises, crowded, false, ""},
+		"it falls, on a host with other work":      {falls, crowded, false, ""},
+		"it rises, and nothing is known to break":  {rises, nil, true, ""},
+		"it falls, and nothing is known to break":  {falls, nil, true, ""},
+		"calls came together where it stays alike": {together, nil, false, ""},
+	} {
+		var trace Trace
+		trace.tried(RoleRamp, 0, 10, true, 0, 10*ms)
+		c.tried(&trace)
+		if c.then != nil {
+			c.then(&trace)
+		}
+		var got FindingKind
+		for _, f := range trace.changes(signature.ConcurrencyLimit, 0, c.doubted) {
+			got += f.Kind
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

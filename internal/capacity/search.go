@@ -79,6 +79,8 @@ type session struct {
 	lasted float64
 	// rests is whether each confirmation begins from rest although the class saves up what is not used.
 	rests bool
+	// heldBack is whether it was left open if a rate holds, because the host held calls back each time.
+	heldBack bool
 	// unexplained is whether calls failed far below the estimate, and it was looked into.
 	unexplained bool
 }

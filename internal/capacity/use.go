@@ -1,10 +1,6 @@
 package capacity
 
-import (
-	"math"
-
-	"tare/internal/load"
-)
+import "tare/internal/load"
 
 // A Use is what the processors of generator and target did in some steps, in seconds.
 type Use struct {
@@ -20,26 +16,28 @@ type Use struct {
 // OverloadUse is the use in the overload that the trace is judged by.
 func (t Trace) OverloadUse() Use { return useOf(lastOverload(t)) }
 
-// Crowded reports whether other work may have kept the target from its processors in each step of that overload, as far
-// as the steps at lower rates that held show it.
+// Crowded reports whether other work may have kept the target from its processors in each step of that overload.
 func (t Trace) Crowded() bool {
 	over := lastOverload(t)
-	lowest := math.Inf(1)
 	for i := range over {
-		lowest = min(lowest, over[i].Rate)
-	}
-	var held []load.Segment
-	for _, s := range t.Steps {
-		if (s.Role == RoleRamp || confirms(s.Role)) && s.Passed != nil && *s.Passed && !s.ClientLimited && s.Rate < lowest {
-			held = append(held, s.Segment)
-		}
-	}
-	for i := range over {
-		if !over[i].Segment.InCrowd(nil, held) {
+		if !t.inCrowd(over[i]) {
 			return false
 		}
 	}
 	return len(over) > 0
+}
+
+// inCrowd reports whether other work may have kept the target from its processors in a step, as far as the steps at
+// lower rates that held show it.
+func (t Trace) inCrowd(step Step) bool {
+	var held []load.Segment
+	for _, s := range t.Steps {
+		passed := s.Passed != nil && *s.Passed && !s.ClientLimited
+		if passed && (s.Role == RoleRamp || confirms(s.Role)) && s.Rate < step.Rate {
+			held = append(held, s.Segment)
+		}
+	}
+	return step.Segment.InCrowd(nil, held)
 }
 
 // useOf sums the steps whose use is known.

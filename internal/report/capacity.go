@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+
 	"tare/internal/limit"
 	"tare/internal/signature"
 	"tare/internal/unit"
@@ -53,6 +55,14 @@ type Finding struct {
 	Sentence string `json:"sentence"`
 }
 
+// belowHeld says of a lower bound that it is not the rate that was verified to hold; "" where it is.
+func (c *Capacity) belowHeld() string {
+	if c.VerifiedLow == nil || *c.VerifiedLow <= *c.AtLeast {
+		return ""
+	}
+	return " (the margin below " + unit.PerSecond(*c.VerifiedLow) + ", which held)"
+}
+
 // Bound says what is known of a capacity that is not a number: a clause without its subject; "" where nothing is known.
 func (c *Capacity) Bound() string {
 	switch {
@@ -65,9 +75,10 @@ func (c *Capacity) Bound() string {
 	case c.Stop == "down":
 		return "broke and stayed down; no rate was seen to hold"
 	case c.AtLeast != nil && c.AtMost != nil:
-		return "between " + unit.PerSecond(*c.AtLeast) + ", which held, and " + unit.PerSecond(*c.AtMost) + ", which broke"
+		held := cmp.Or(c.belowHeld(), ", which held,")
+		return "between " + unit.PerSecond(*c.AtLeast) + held + " and " + unit.PerSecond(*c.AtMost) + ", which broke"
 	case c.AtLeast != nil && c.Broke:
-		return "at least " + unit.PerSecond(*c.AtLeast) + "; the rate at which it breaks was not found"
+		return "at least " + unit.PerSecond(*c.AtLeast) + c.belowHeld() + "; the rate at which it breaks was not found"
 	case c.AtLeast != nil:
 		return "at least " + unit.PerSecond(*c.AtLeast)
 	case c.AtMost != nil:
