@@ -159,10 +159,14 @@ type Condition struct {
 	// Impose brings it about, and returns what ends it; nil: it has ended by itself. Both are called beside the load.
 	// Whatever outlives this process is journaled first.
 	Impose func(ctx context.Context) (lift func(context.Context) error, err error)
-	// Figures returns what the area itself has measured while the condition lasted, in seconds by metric: "revoke". It is
-	// called after the condition has ended. nil: nothing.
-	Figures func() map[string][]float64
+	// Figures returns what the area itself has measured while the condition lasted, by metric: "revoke". It is called
+	// after the condition has ended. nil: nothing.
+	Figures func() map[string][]Span
 }
+
+// A Span is a time in seconds that was measured by looking again and again: it had not ended after Least, and had ended
+// after Most. Most is infinite where it was never seen to end.
+type Span struct{ Least, Most float64 }
 
 // A Journal keeps changes on disk before they are made.
 type Journal interface {

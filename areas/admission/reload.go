@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -91,27 +92,30 @@ func (p *arm) update(ctx context.Context, o *unstructured.Unstructured, n int) e
 // revoke is the condition in which further policies come, each of which forbids pods that were admitted before: how
 // long are they still admitted?
 func (p *arm) revoke() area.Condition {
-	var took []float64
+	var took []area.Span
 	return area.Condition{
 		Name: area.Revoke,
 		Does: fmt.Sprintf("a further policy comes that forbids what was allowed, and goes once it is enforced; %d times",
 			prohibitions),
 		Impose: func(ctx context.Context) (func(context.Context) error, error) {
 			for n := range prohibitions {
-				seconds, err := p.prohibit(ctx, n)
+				span, err := p.prohibit(ctx, n)
+				if span.Most > 0 {
+					took = append(took, span)
+				}
 				if err != nil {
 					return nil, err
 				}
-				took = append(took, seconds)
 			}
 			return nil, nil
 		},
-		Figures: func() map[string][]float64 { return map[string][]float64{metric.Revoke.Name: took} },
+		Figures: func() map[string][]area.Span { return map[string][]area.Span{metric.Revoke.Name: took} },
 	}
 }
 
-// prohibit creates a policy, and returns how many seconds after its creation the last pod was admitted that it denies.
-func (p *arm) prohibit(ctx context.Context, n int) (seconds float64, err error) {
+// prohibit creates a policy, and returns for how long after its creation pods were admitted that it denies. The zero
+// Span says that no answer tells.
+func (p *arm) prohibit(ctx context.Context, n int) (_ area.Span, err error) {
 	policies := mechanism.Policies(p.population, p.scope())
 	pattern := policies[len(policies)-1]
 	short := fmt.Sprintf("x-revoked-%05d", n)
@@ -121,11 +125,11 @@ func (p *arm) prohibit(ctx context.Context, n int) (seconds float64, err error) 
 		}
 		body, err := json.Marshal(o)
 		if err != nil {
-			return 0, err
+			return area.Span{}, err
 		}
 		body = bytes.ReplaceAll(body, []byte(pattern.Short), []byte(short))
 		if err := p.set(ctx, http.MethodPost, p.objectPath(o.GetKind(), ""), jsonType, body); err != nil {
-			return 0, err
+			return area.Span{}, err
 		}
 		defer func() {
 			at := p.objectPath(o.GetKind(), strings.Replace(o.GetName(), pattern.Short, short, 1))
@@ -138,27 +142,30 @@ func (p *arm) prohibit(ctx context.Context, n int) (seconds float64, err error) 
 	return p.awaitDenial(ctx, pod, strings.Replace(pattern.Name, pattern.Short, short, 1))
 }
 
-// awaitDenial asks for a pod until the policy of this name denies it, and returns when it was admitted last, in
-// seconds; 0: never.
-func (p *arm) awaitDenial(ctx context.Context, pod []byte, policy string) (last float64, err error) {
+// awaitDenial asks for a pod until the policy of this name denies it, and returns for how long it was admitted. If the
+// policy does not deny it in time, the Span has no end, and there is an error.
+func (p *arm) awaitDenial(ctx context.Context, pod []byte, policy string) (area.Span, error) {
 	path := p.prefix + resources()[0].path(p.namespace) + dryRunQuery
 	begin := p.env.Clock.Now()
+	span := area.Span{Most: math.Inf(1)}
 	for {
+		asked := p.env.Clock.Now().Sub(begin)
 		a, err := p.asker.do(ctx, http.MethodPost, path, jsonType, pod)
 		since := p.env.Clock.Now().Sub(begin)
 		switch {
 		case err != nil:
-			return 0, err
+			return span, err
 		case a.status == http.StatusCreated:
-			last = since.Seconds()
+			span.Least = asked.Seconds()
 		case mechanism.RulingOf(a.status, a.body) == mechanism.PolicyDenied && bytes.Contains(a.body, []byte(policy)):
-			return last, nil
+			span.Most = since.Seconds()
+			return span, nil
 		}
 		if since > enforcedWithin {
-			return 0, fmt.Errorf("the policy %s is not enforced after %v: %s", policy, since, a.message())
+			return span, fmt.Errorf("the policy %s is not enforced after %v: %s", policy, since, a.message())
 		}
 		if err := p.env.Clock.Sleep(ctx, enforcedEach); err != nil {
-			return 0, err
+			return span, err
 		}
 	}
 }

@@ -66,9 +66,8 @@ type arm struct {
 	down     bool   // it has ended, and no other has taken its place yet
 	starts   int
 	restarts int
-	replaced int         // how often its policies were replaced
-	revoked  *revocation // the last; nil: none
-	broken   error       // why it is not started any more
+	replaced int   // how often its policies were replaced
+	broken   error // why it is not started any more
 }
 
 // Ready implements area.Arm.

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"math"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
 	"tare/areas/decision/protocol"
+	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/kit/oneshot"
 	"tare/internal/load"
@@ -228,7 +230,13 @@ func revoked(tb testing.TB, p *arm, n int) []float64 {
 	if err := r.run(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
-	out := r.seconds()
+	var out []float64
+	for _, x := range r.spans() {
+		if !(x.Least < x.Most && x.Most < x.Least+1) {
+			tb.Errorf("a permission was granted for %+v s", x)
+		}
+		out = append(out, x.Least)
+	}
 	slices.Sort(out)
 	if len(out) != n {
 		tb.Fatalf("%d figures of %d withdrawals", len(out), n)
@@ -250,6 +258,32 @@ func TestTimeToRevoke(t *testing.T) {
 		if a, err := p.question(t.Context(), p.set.Granted(p.set.N+1)); err != nil || a.Decision == model.Permit {
 			t.Errorf("with %q, afterwards: %+v, %v", planted, a, err)
 		}
+	}
+}
+
+// TestPermissionsThatStayHaveNoEnd: of a permission that was not seen to be refused for good only a lower bound of its
+// time is known, also where it was never answered; one that was not withdrawn has no time.
+func TestPermissionsThatStayHaveNoEnd(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	r := &revocation{arm: &arm{env: area.Env{Clock: clock.System{}}}}
+	granted := &withdrawal{at: now.Add(-2 * time.Minute)}
+	r.note(granted, now.Add(-time.Minute), model.Permit)
+	r.note(granted, now, model.Permit)
+	lately := &withdrawal{at: now.Add(-2 * time.Second)}
+	r.note(lately, now.Add(-time.Second), model.Permit)
+	r.note(lately, now, model.Deny)
+	silent := &withdrawal{at: now}
+	r.note(silent, now, model.Indeterminate)
+	refused := &withdrawal{at: now.Add(-3 * time.Second)}
+	r.note(refused, now.Add(-2*time.Second), model.Deny)
+	r.note(refused, now, model.Deny)
+	r.all = []*withdrawal{granted, lately, silent, refused, {}}
+	open := math.Inf(1)
+	got := r.spans()
+	if len(got) != 4 || got[0] != (area.Span{Least: 120, Most: open}) || got[1] != (area.Span{Least: 1, Most: open}) ||
+		got[2] != (area.Span{Most: open}) || got[3].Least != 0 || !(got[3].Most > 2.9 && got[3].Most < 60) {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -55,7 +55,6 @@ func (p *arm) notes() (out []string) {
 	if p.enforcer != nil {
 		out = append(out, p.enforcer.words())
 	}
-	out = append(out, p.revoked.notes()...)
 	if p.planted != (Planted{}) {
 		out = append(out, "faults are planted into the decision point: "+p.planted.words())
 	}

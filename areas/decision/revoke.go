@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -32,8 +33,8 @@ type withdrawal struct {
 	// that was permitted.
 	at, asked, last time.Time
 	quiet           time.Time // since when it is refused; zero: it was permitted last
-	answered        bool
-	gone            bool // it is not asked for any more
+	refused         time.Time // when the first refusal since then was received
+	gone            bool      // it is not asked for any more
 }
 
 // revocation measures for how long withdrawn permissions are still granted.
@@ -50,22 +51,14 @@ func (p *arm) revokeCondition() area.Condition {
 	r := &revocation{arm: p, count: withdrawals}
 	return area.Condition{
 		Name: area.Revoke, Does: fmt.Sprintf("%d permissions are withdrawn, one every %v", withdrawals, withdrawEvery),
-		Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, r.run(ctx) },
-		Figures: func() map[string][]float64 {
-			if seconds := r.seconds(); len(seconds) > 0 {
-				return map[string][]float64{metric.Revoke.Name: seconds}
-			}
-			return nil
-		},
+		Impose:  func(ctx context.Context) (func(context.Context) error, error) { return nil, r.run(ctx) },
+		Figures: func() map[string][]area.Span { return map[string][]area.Span{metric.Revoke.Name: r.spans()} },
 	}
 }
 
 // run grants the permissions, withdraws them, and asks for them until they are refused.
 func (r *revocation) run(ctx context.Context) error {
 	p := r.arm
-	p.mu.Lock()
-	p.revoked = r
-	p.mu.Unlock()
 	set := p.set
 	for i := range r.count {
 		n := p.set.N + 1 + i // number N stays the one that no policy is about
@@ -167,7 +160,6 @@ func (r *revocation) next(now time.Time) (next *withdrawal) {
 func (r *revocation) note(w *withdrawal, asked time.Time, d model.Decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w.answered = w.answered || d == model.Permit || d == model.Deny || d == model.NotApplicable
 	switch {
 	case d == model.Permit:
 		w.last, w.quiet = asked, time.Time{}
@@ -176,7 +168,7 @@ func (r *revocation) note(w *withdrawal, asked time.Time, d model.Decision) {
 		}
 	case d != model.Deny && d != model.NotApplicable: // it decides nothing
 	case w.quiet.IsZero():
-		w.quiet = asked
+		w.quiet, w.refused = asked, r.arm.env.Clock.Now()
 	default:
 		w.gone = asked.Sub(w.quiet) >= quietFor
 	}
@@ -194,34 +186,20 @@ func (r *revocation) done() bool {
 	return true
 }
 
-// notes says how many permissions were still granted when they were asked for last.
-func (r *revocation) notes() []string {
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := 0
-	for _, w := range r.all {
-		if w.answered && w.quiet.IsZero() {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("%d of %d withdrawn permissions were still granted when they were asked for last: their "+
-		"time to revoke is longer than the figure", n, len(r.all))}
-}
-
-// seconds returns how long each permission that was withdrawn was still granted; 0: its first question was refused.
-func (r *revocation) seconds() (out []float64) {
+// spans returns for how long each permission that was withdrawn was still granted. Where its refusal was not seen to
+// last, the span has no end.
+func (r *revocation) spans() (out []area.Span) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, w := range r.all {
-		if w.answered {
-			out = append(out, max(0, w.last.Sub(w.at).Seconds()))
+		if w.at.IsZero() {
+			continue
 		}
+		span := area.Span{Least: max(0, w.last.Sub(w.at).Seconds()), Most: math.Inf(1)}
+		if w.gone && !w.quiet.IsZero() {
+			span.Most = w.refused.Sub(w.at).Seconds()
+		}
+		out = append(out, span)
 	}
 	return out
 }

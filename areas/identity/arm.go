@@ -60,7 +60,6 @@ type arm struct {
 	groupChange   *area.Change
 	starts        int
 	restarts      int
-	remarks       []string
 	restarting    bool // between the end of one endpoint and the start of the next
 }
 
@@ -256,13 +255,6 @@ func (p *arm) restarted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.restarts
-}
-
-// remark adds what a report must say.
-func (p *arm) remark(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.remarks = append(p.remarks, text)
 }
 
 // alive reports a server that has ended by itself.

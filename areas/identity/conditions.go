@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"runtime"
 	"sync"
@@ -174,9 +175,8 @@ type stale struct {
 	restore  func(context.Context) error // nil: there is nothing to restore
 	void     bool                        // the endpoint may give tokens, but no void ones
 
-	mu      sync.Mutex
-	found   []float64 // seconds from the withdrawal to the last withdrawn token
-	failure error
+	mu    sync.Mutex
+	found []area.Span // from the withdrawal to the last withdrawn token
 }
 
 // impose obtains a token for each workload, at different times of a token's life, and withdraws them.
@@ -216,24 +216,22 @@ func (x *stale) lift(ctx context.Context) error {
 
 // follow asks for one workload's token until ctx ends.
 func (x *stale) follow(ctx context.Context, key int, since time.Time) {
-	last, ended := time.Duration(0), false
+	span := area.Span{Most: math.Inf(1)}
 	for ctx.Err() == nil {
+		asked := x.p.env.Clock.Now().Sub(since).Seconds()
 		bad, err := x.given(ctx, key)
-		if err == nil { // an endpoint that does not answer gives nothing, and has not refused
-			if ended = !bad; bad {
-				last = x.p.env.Clock.Now().Sub(since)
-			}
+		switch {
+		case err != nil: // an endpoint that does not answer gives nothing, and has not refused
+		case bad:
+			span = area.Span{Least: asked, Most: math.Inf(1)}
+		default:
+			span.Most = min(span.Most, x.p.env.Clock.Now().Sub(since).Seconds())
 		}
 		_ = x.p.env.Clock.Sleep(ctx, staleEvery) // it ends with ctx
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !ended {
-		x.failure = fmt.Errorf("a withdrawn token was never refused as long as it was asked for; last given after %v",
-			last.Round(time.Second))
-		return
-	}
-	x.found = append(x.found, last.Seconds())
+	x.found = append(x.found, span)
 }
 
 // given reports whether the endpoint gives a token that was withdrawn.
@@ -271,11 +269,8 @@ func (x *stale) token(ctx context.Context, key int) (string, error) {
 }
 
 // figures returns how long withdrawn tokens were given.
-func (x *stale) figures() map[string][]float64 {
+func (x *stale) figures() map[string][]area.Span {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.failure != nil {
-		x.p.remark(x.failure.Error())
-	}
-	return map[string][]float64{metric.Revoke.Name: x.found}
+	return map[string][]area.Span{metric.Revoke.Name: x.found}
 }

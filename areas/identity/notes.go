@@ -52,9 +52,6 @@ func (p *arm) notes() []string {
 	if p.throttled {
 		notes = append(notes, noteThrottle)
 	}
-	p.mu.Lock()
-	notes = append(notes, p.remarks...)
-	p.mu.Unlock()
 	if n := p.restarted(); n > 0 {
 		notes = append(notes, fmt.Sprintf("the endpoint was restarted %d times", n))
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"tare/internal/budget"
@@ -23,10 +24,41 @@ import (
 // shownBreaches bounds the breaches of a treatment in a report.
 const shownBreaches = 20
 
-// An areaFigure is what an area measured of a treatment under a condition, sorted.
+// An areaFigure is what an area measured of a treatment under a condition: after what times each had not ended yet, and
+// after what times it had, both sorted. One that was not seen to end is infinite among most.
 type areaFigure struct {
 	treatment, condition, metric string
-	values                       []float64
+	least, most                  []float64
+}
+
+// areaFigureOf sorts the bounds of spans.
+func areaFigureOf(treatment, condition, metric string, spans []guard.Span) areaFigure {
+	f := areaFigure{treatment: treatment, condition: condition, metric: metric}
+	for _, x := range spans {
+		if !(x.Least >= 0 && x.Least < 1e9) {
+			continue // the record is damaged
+		}
+		most := math.Inf(1)
+		if x.Most != nil && *x.Most >= x.Least {
+			most = *x.Most
+		}
+		f.least, f.most = append(f.least, x.Least), append(f.most, most)
+	}
+	slices.Sort(f.least)
+	slices.Sort(f.most)
+	return f
+}
+
+// unended is how many were not seen to end.
+func (f *areaFigure) unended() int {
+	return len(f.most) - sort.Search(len(f.most), func(i int) bool { return math.IsInf(f.most[i], 1) })
+}
+
+// summary is a quantile, or the mean: its upper end is that of the upper bounds.
+func (f *areaFigure) summary(name string) budget.Interval {
+	x := summary(f.least, name)
+	x.Hi = summary(f.most, name).Hi
+	return x
 }
 
 // guards answers whether each treatment refused what it must. The first block of a treatment is the search for its
@@ -265,12 +297,13 @@ func (a *analysis) conditionRemarks(t *record.Trial, p *guard.Point, g *report.G
 		a.warn(t.Treatment, "the condition %s: %s", c.Name, c.Error)
 		a.flaws.open = append(a.flaws.open, fmt.Sprintf("%s: the condition %s failed", t.Treatment, c.Name))
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Figures)) {
-		values := slices.DeleteFunc(slices.Clone(c.Figures[name]), func(x float64) bool { return !(x >= 0 && x < 1e9) })
-		slices.Sort(values)
-		a.areaFigures = append(a.areaFigures, areaFigure{t.Treatment, c.Name, name, values})
-		if d := distributionOf(costs{stat.Values(values)}); d != nil {
-			g.Figures = append(g.Figures, report.GuardFigure{Condition: c.Name, Metric: name, Values: d})
+	for _, name := range slices.Sorted(maps.Keys(c.Spans)) {
+		f := areaFigureOf(t.Treatment, c.Name, name, c.Spans[name])
+		a.areaFigures = append(a.areaFigures, f)
+		if d := distributionOf(costs{stat.Values(f.least)}); d != nil {
+			g.Figures = append(g.Figures, report.GuardFigure{
+				Condition: c.Name, Metric: name, Values: d, Unended: uint64(f.unended()),
+			})
 		}
 	}
 }
@@ -373,26 +406,32 @@ func mixedUp(g *report.Guard, limit float64) bool {
 }
 
 // figureFinding is a quantile of what the area measured under the worst of its conditions, with its interval; a longest
-// value is a fact.
+// value is a fact, as far as the area knows when it ended.
 func (a *analysis) figureFinding(b *budget.Budget, treatment string) finding {
 	worst, name := unmeasured("no condition measured %s", b.Metric), cmp.Or(b.Quantile, "max")
-	for _, x := range a.areaFigures {
-		if x.treatment != treatment || x.metric != b.Metric || len(x.values) == 0 {
+	few, unended := false, ""
+	for i := range a.areaFigures {
+		x := &a.areaFigures[i]
+		if x.treatment != treatment || x.metric != b.Metric || len(x.least) == 0 {
 			continue
 		}
-		if q, ok := budget.Fraction(name); ok && !enough(len(x.values), q) {
-			return unmeasured("%s needs more values than the %d that were measured", name, len(x.values))
+		if q, ok := budget.Fraction(name); ok && !enough(len(x.least), q) {
+			return unmeasured("%s needs more values than the %d that were measured", name, len(x.least))
 		}
-		y := summary(x.values, name)
+		y := x.summary(name)
 		if !(y.Value <= worst.Value) {
-			worst.how = fmt.Sprintf("measured %d times under the condition %s", len(x.values), x.condition)
+			worst.how = fmt.Sprintf("measured %d times under the condition %s", len(x.least), x.condition)
+		}
+		few = few || math.IsInf(summary(x.least, name).Hi, 1)
+		if n := x.unended(); n > 0 {
+			unended += fmt.Sprintf("; still granted when asked for last under %s: %d of %d", x.condition, n, len(x.least))
 		}
 		if worst.why == "" {
 			y = budget.Interval{Value: max(y.Value, worst.Value), Lo: max(y.Lo, worst.Lo), Hi: max(y.Hi, worst.Hi)}
 		}
 		worst.Interval, worst.why = y, ""
 	}
-	if math.IsInf(worst.Hi, 1) {
+	if worst.how += unended; few {
 		worst.how += unbounded
 	}
 	return worst

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -281,7 +282,8 @@ func TestFiguresHaveIntervals(t *testing.T) {
 		values = append(values, 1+float64(i)/100)
 	}
 	a := &analysis{areaFigures: []areaFigure{
-		{"default", "reload", metric.Revoke.Name, []float64{1, 2}}, {"default", "revoke", metric.Revoke.Name, values},
+		{"default", "reload", metric.Revoke.Name, []float64{1, 2}, []float64{1, 2}},
+		{"default", "revoke", metric.Revoke.Name, values, values},
 	}}
 	for _, x := range []struct {
 		quantile string
@@ -309,6 +311,62 @@ func TestFiguresHaveIntervals(t *testing.T) {
 		}}
 		if f := at.figureFinding(b, "default").judged(b); f.verdict != x.want || !strings.Contains(f.how, x.why) {
 			t.Errorf("%q <= %v: %s, %q %+v; want %s, %q", x.quantile, x.limit, f.verdict, f.how, f.Interval, x.want, x.why)
+		}
+	}
+}
+
+// TestTimesWithoutAnEndPassNothing: what was still granted when it was asked for last lasts longer than that, nobody
+// knows how long. A budget passes only where the others decide it, and the report says of which figures it is a bound.
+func TestTimesWithoutAnEndPassNothing(t *testing.T) {
+	t.Parallel()
+	spans := func(ended, unended int) (out []guard.Span) {
+		for i := range ended {
+			out = append(out, guard.Span{Least: float64(i) / 100, Most: new(float64(i)/100 + 0.1)})
+		}
+		for range unended {
+			out = append(out, guard.Span{Least: 60})
+		}
+		return out
+	}
+	for _, x := range []struct {
+		ended, unended int
+		quantile       string
+		limit          float64
+		want           report.Verdict
+	}{
+		{0, 100, "max", 90, report.Inconclusive},
+		{0, 100, "p90", 90, report.Inconclusive},
+		{0, 100, "mean", 90, report.Inconclusive},
+		{0, 100, "max", 30, report.Fail},
+		{0, 100, "p90", 30, report.Fail},
+		{99, 1, "max", 90, report.Inconclusive},
+		{99, 1, "max", 30, report.Fail},
+		{99, 1, "mean", 90, report.Inconclusive},
+		{99, 1, "p50", 0.8, report.Pass},
+		{62, 38, "p50", 90, report.Pass},
+		{45, 55, "p50", 90, report.Inconclusive},
+		{100, 0, "max", 1, report.Inconclusive}, // it ended between 0.99 s and 1.09 s
+		{100, 0, "max", 1.1, report.Pass},
+		{100, 0, "max", 0.98, report.Fail},
+	} {
+		a := &analysis{}
+		point := &guard.Point{Condition: &guard.Condition{
+			Name: "revoke", Spans: map[string][]guard.Span{metric.Revoke.Name: spans(x.ended, x.unended)},
+		}}
+		var g report.Guard
+		trial := &record.Trial{}
+		trial.Treatment = "default"
+		a.conditionRemarks(trial, point, &g)
+		b := &budget.Budget{Metric: metric.Revoke.Name, Quantile: x.quantile, Op: budget.AtMost, Limit: budget.Limit{
+			Value: x.limit, Unit: metric.Seconds, Against: budget.Absolute,
+		}}
+		f := a.figureFinding(b, "default").judged(b)
+		said := strings.Contains(f.how, fmt.Sprintf("; still granted when asked for last under revoke: %d of 100", x.unended))
+		if f.verdict != x.want || said != (x.unended > 0) || strings.Contains(f.how, "so few") {
+			t.Errorf("%+v: %s, %q %+v", x, f.verdict, f.how, f.Interval)
+		}
+		if len(g.Figures) != 1 || g.Figures[0].Unended != uint64(x.unended) || g.Figures[0].Values.N != 100 {
+			t.Errorf("%+v: %+v", x, g.Figures)
 		}
 	}
 }

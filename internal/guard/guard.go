@@ -44,8 +44,14 @@ type Condition struct {
 	Ended   time.Duration `json:"ended,omitempty"`
 	// Error says why it could not be brought about, or ended.
 	Error string `json:"error,omitempty"`
-	// Figures are what the area measured meanwhile, in seconds, by metric.
-	Figures map[string][]float64 `json:"figures,omitempty"`
+	// Spans are what the area measured meanwhile, by metric.
+	Spans map[string][]Span `json:"spans,omitempty"`
+}
+
+// A Span is a time in seconds: it had not ended after Least, and had ended after Most; nil: it was never seen to end.
+type Span struct {
+	Least float64  `json:"least"`
+	Most  *float64 `json:"most,omitempty"`
 }
 
 // A Breach is a trespass that was permitted.

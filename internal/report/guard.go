@@ -161,7 +161,11 @@ type Breach struct {
 
 // A GuardFigure sums up what an area measured under a condition.
 type GuardFigure struct {
-	Condition string        `json:"condition"`
-	Metric    string        `json:"metric"`
-	Values    *Distribution `json:"values"`
+	Condition string `json:"condition"`
+	Metric    string `json:"metric"`
+	// Values are of the times after which each was seen to be granted last.
+	Values *Distribution `json:"values"`
+	// Unended are those of Values that were still granted when they were asked for last: of their time only a lower bound
+	// is known. Absent: none.
+	Unended uint64 `json:"unended,omitempty"`
 }

@@ -114,19 +114,31 @@ func (g *Guard) conditions() []*GuardPoint {
 // wellKnown is how many trespasses a point must decide for its share to be below 1.5 % if none is permitted.
 const wellKnown = 200
 
-// sentence is what an area measured, with as many quantiles as the values give.
+// sentence is what an area measured, with as many quantiles as the values give. Those that rest on values that had not
+// ended are bounds.
 func (f *GuardFigure) sentence() string {
 	d := f.Values
+	ended := float64(d.N) - float64(f.Unended)
 	var parts []string
 	for _, q := range []struct {
 		name  string
+		share float64
 		value *float64
-	}{{"p50", d.P50}, {"p99", d.P99}, {"longest", &d.Max}} {
-		if q.value != nil {
-			parts = append(parts, q.name+" "+unit.Seconds(*q.value))
+	}{{"p50", .5, d.P50}, {"p99", .99, d.P99}, {"longest", 1, &d.Max}} {
+		if q.value == nil {
+			continue
 		}
+		longer := ""
+		if math.Ceil(q.share*float64(d.N)) > ended {
+			longer = "more than "
+		}
+		parts = append(parts, q.name+" "+longer+unit.Seconds(*q.value))
 	}
-	return strings.Join(parts, ", ") + ", of " + strconv.FormatUint(d.N, 10) + " times"
+	out := strings.Join(parts, ", ") + ", of " + strconv.FormatUint(d.N, 10) + " times"
+	if f.Unended > 0 {
+		out += fmt.Sprintf("; still granted when asked for last: %d", f.Unended)
+	}
+	return out
 }
 
 // withColon names a treatment before a sentence, where there are several.

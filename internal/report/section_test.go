@@ -208,6 +208,29 @@ func TestBurstsAreTold(t *testing.T) {
 	}
 }
 
+// TestTimesWithoutAnEndAreBounds: a quantile that rests on permissions that were still granted when asked for last is
+// said to be a lower bound, and no other is.
+func TestTimesWithoutAnEndAreBounds(t *testing.T) {
+	t.Parallel()
+	of := func(unended uint64) string {
+		f := GuardFigure{Metric: "revoke", Unended: unended, Values: &Distribution{
+			N: 100, P50: new(1.0), P99: new(60.5), Max: 61,
+		}}
+		return f.sentence()
+	}
+	for unended, want := range map[uint64]string{
+		0:  "p50 1 s, p99 60.5 s, longest 61 s, of 100 times",
+		1:  "p50 1 s, p99 60.5 s, longest more than 61 s, of 100 times; still granted when asked for last: 1",
+		50: "p50 1 s, p99 more than 60.5 s, longest more than 61 s, of 100 times; still granted when asked for last: 50",
+		100: "p50 more than 1 s, p99 more than 60.5 s, longest more than 61 s, of 100 times; still granted when asked for " +
+			"last: 100",
+	} {
+		if got := of(unended); got != want {
+			t.Errorf("%d: %q, want %q", unended, got, want)
+		}
+	}
+}
+
 // TestSilenceUnderConditions: only trespasses that were decided while a condition was in force show how the control
 // decides under it; that it answered nothing then is said by itself.
 func TestSilenceUnderConditions(t *testing.T) {

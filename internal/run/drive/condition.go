@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -83,9 +84,24 @@ func (i *imposed) begin(ctx context.Context, to *guard.Condition) {
 			to.Ended = i.now()
 		}
 		if i.condition.Figures != nil {
-			to.Figures = i.condition.Figures()
+			to.Spans = spansOf(i.condition.Figures())
 		}
 	}()
+}
+
+// spansOf returns what an area measured as a record has it, in which nothing is infinite.
+func spansOf(measured map[string][]area.Span) map[string][]guard.Span {
+	out := map[string][]guard.Span{}
+	for name, spans := range measured {
+		for _, x := range spans {
+			span := guard.Span{Least: x.Least}
+			if !math.IsInf(x.Most, 1) {
+				span.Most = &x.Most
+			}
+			out[name] = append(out[name], span)
+		}
+	}
+	return out
 }
 
 // last waits while the condition lasts.

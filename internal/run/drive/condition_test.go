@@ -2,7 +2,9 @@ package drive
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -30,5 +32,22 @@ func TestIdleCondition(t *testing.T) {
 	i.before(t.Context(), &got)
 	if !i.ended() || got.Error != "no" || got.Imposed != 0 || got.Ended != 0 {
 		t.Errorf("%+v; want the error and no instants", got)
+	}
+}
+
+// TestSpansInRecords: what was not seen to end has no end in a record either.
+func TestSpansInRecords(t *testing.T) {
+	c := area.Condition{
+		Impose: func(context.Context) (func(context.Context) error, error) { return nil, nil },
+		Figures: func() map[string][]area.Span {
+			return map[string][]area.Span{"revoke": {{Least: 1, Most: 1.5}, {Least: 60, Most: math.Inf(1)}}, "none": nil}
+		},
+	}
+	i := &imposed{condition: c, now: func() time.Duration { return 0 }}
+	var got guard.Condition
+	i.before(t.Context(), &got)
+	text, err := json.Marshal(got.Spans)
+	if want := `{"revoke":[{"least":1,"most":1.5},{"least":60}]}`; err != nil || string(text) != want {
+		t.Errorf("%s, %v; want %s", text, err, want)
 	}
 }
