@@ -265,6 +265,52 @@ func TestImportedFailures(t *testing.T) {
 	}
 }
 
+// TestLinesThatCannotBeRead: a line of another tool's file that cannot be read may be a call that failed, or that took
+// long. No budget passes that it could break, and each says how many there are.
+func TestLinesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	const csv = "timeStamp,elapsed,label,responseCode,responseMessage,success\n"
+	of := func(broken int) Run {
+		var b strings.Builder
+		b.WriteString(csv)
+		for i := range 1000 {
+			at, took := epoch.Add(time.Duration(i)*10*time.Millisecond).UnixMilli(), 20+i%7
+			if i%200 < broken {
+				fmt.Fprintf(&b, "%d,%d,get,500,Internal\nServer Error,false\n", at, took)
+				continue
+			}
+			fmt.Fprintf(&b, "%d,%d,get,200,OK,true\n", at, took)
+		}
+		return imported(t, fmt.Sprint("broken", broken), b.String())
+	}
+	const pass, open = report.Pass, report.Inconclusive
+	for broken, want := range map[int][]report.Verdict{
+		0: {pass, pass, pass, pass, pass}, 1: {open, pass, pass, open, open}, 20: {open, pass, pass, open, open},
+		110: {open, open, open, open, open},
+	} {
+		budget := []string{"error <= 1%", "error <= 25%", "service <= 50ms", "service.mean <= 50ms", "service.max <= 50ms"}
+		rep, err := Analyze(of(broken).Record, Options{Budget: budget})
+		must(t, err)
+		for i := range rep.Budgets {
+			b := &rep.Budgets[i]
+			said := strings.Contains(b.Reason, fmt.Sprintf("(%d more lines could not be read)", 10*broken))
+			if b.Verdict != want[i] || said != (broken > 0) || broken > 0 && strings.Contains(b.Reason, "no call failed") {
+				t.Errorf("%d of 200 broken: %s %s: %v, %v to %v: %s", broken, b.Verdict, b.Text, b.Estimate, b.Lo, b.Hi, b.Reason)
+			}
+		}
+	}
+	a, b := of(0), of(20)
+	arms, _, err := MatchArms(a, b, "", "")
+	must(t, err)
+	rep, err := CompareRuns(a, b, arms, CompareOptions{Budget: []string{"service <= +2%"}})
+	must(t, err)
+	for i := range rep.Budgets {
+		if x := &rep.Budgets[i]; x.Verdict != open || !strings.Contains(x.Reason, "200 more lines could not be read") {
+			t.Errorf("%s: %s: %s", x.Text, x.Verdict, x.Reason)
+		}
+	}
+}
+
 // TestFailuresThatAreNotSaid: a limit for all operations is not kept where of one it is not known which calls failed.
 func TestFailuresThatAreNotSaid(t *testing.T) {
 	t.Parallel()

@@ -200,6 +200,9 @@ func (a *analysis) complete(arms []design.Treatment, per map[int]map[string]*rec
 	return out
 }
 
+// mostUnread bounds the calls of a block that a record may say nobody can read.
+const mostUnread = 1_000_000_000
+
 // batches are what a trial's operations with clocks of their own cost: the block's value is the median of its rounds,
 // of shares and goodput their mean.
 func (a *analysis) batches(t *record.Trial) *extract {
@@ -214,12 +217,13 @@ func (a *analysis) batches(t *record.Trial) *extract {
 		}
 		k := key{t.Treatment, b.Operation, found.Name}
 		if per[k] == nil {
-			per[k] = &measure{key: k, metric: found, of: "batches", weight: []float64{0}}
+			per[k] = &measure{key: k, metric: found, of: "batches", weight: []float64{0}, unread: []int{0}}
 			x.measures = append(x.measures, per[k])
 		}
 		if b.Step > 0 && isFinite(b.Step) {
 			per[k].step = max(per[k].step, b.Step)
 		}
+		per[k].unread[0] += min(max(b.Unread, 0), mostUnread)
 		values := measuredOnly(b.Values)
 		per[k].value = append(per[k].value, values...)
 		per[k].weight[0] += float64(b.N) * float64(len(values))

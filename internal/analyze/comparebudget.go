@@ -132,7 +132,7 @@ func (c *comparison) absolute(b *budget.Budget, m *measure, g gate, alpha float6
 		e.Lo, e.Hi = x.Lo, x.Hi
 	}
 	how := c.basis(b, &e, b.Limit.Value, alpha)
-	if m.metric.Name == metric.Error.Name && e.Value == 0 {
+	if m.metric.Name == metric.Error.Name && e.Value == 0 && m.unreadCalls() == 0 {
 		how += "; no call failed: " + missedOutages
 	}
 	return finding{Interval: budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}, how: how}

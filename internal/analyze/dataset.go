@@ -62,6 +62,8 @@ type measure struct {
 	rounds []rounds
 	// weight is how many calls a block's value is of; of shares and batches.
 	weight []float64
+	// unread is how many further calls of a block nobody can read, at most; of another tool's.
+	unread []int
 	// step is the resolution of the clock of another tool: a time can be longer or shorter by so much than it says.
 	step float64
 	// known are the values that were computed from samples, by quantile.
@@ -107,6 +109,9 @@ func (d *dataset) add(m *measure) {
 	x.value, x.step = append(x.value, m.value...), max(x.step, m.step)
 	if len(m.weight) > 0 {
 		x.weight = append(append(x.weight, make([]float64, len(x.value)-1-len(x.weight))...), m.weight...)
+	}
+	if len(m.unread) > 0 && m.unread[0] > 0 {
+		x.unread = append(append(x.unread, make([]int, len(x.value)-1-len(x.unread))...), m.unread...)
 	}
 	if len(m.rounds) > 0 {
 		for len(x.rounds) < len(x.value)-1 {

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -73,8 +74,47 @@ func (c *comparison) ifNeverAnswered() *comparison {
 	return &comparison{dataset: &d, margin: c.margin, gates: c.gates, alphas: c.alphas, measured: c.measured}
 }
 
-// neverAnswered is m in the second reading: m itself if no call failed.
+// unreadOf is how many further calls of a block nobody can read.
+func (m *measure) unreadOf(block int) int {
+	if m == nil || block >= len(m.unread) {
+		return 0
+	}
+	return m.unread[block]
+}
+
+// unreadCalls is how many further calls nobody can read.
+func (m *measure) unreadCalls() (n int) {
+	if m == nil {
+		return 0
+	}
+	for _, k := range m.unread {
+		n += k
+	}
+	return n
+}
+
+// unreadFailed is a share of failed calls if those that nobody can read failed: m itself if there are none.
+func (m *measure) unreadFailed() *measure {
+	if m.unreadCalls() == 0 {
+		return m
+	}
+	x := *m
+	x.known, x.value, x.samples, x.weight = nil, slices.Clone(m.value), slices.Clone(m.samples), slices.Clone(m.weight)
+	for i, v := range m.value {
+		if n := float64(m.unreadOf(i)); n > 0 && isFinite(v) && i < len(m.weight) {
+			x.weight[i] += n
+			x.value[i] = (v*m.weight[i] + n) / x.weight[i]
+			x.samples[i] = costs{stat.Values{x.value[i]}}
+		}
+	}
+	return &x
+}
+
+// neverAnswered is m in the second reading, in which calls that nobody can read failed: m itself if no call did.
 func (d *dataset) neverAnswered(m *measure) *measure {
+	if m.metric.Name == metric.Error.Name {
+		return m.unreadFailed()
+	}
 	x := *m
 	x.known, x.value = nil, slices.Clone(m.value)
 	x.samples, x.rounds = slices.Clone(m.samples), slices.Clone(m.rounds)
@@ -93,13 +133,18 @@ func (d *dataset) neverAnswered(m *measure) *measure {
 		case costs:
 			each := i < len(m.weight) && m.weight[i] == float64(s.Len()) // a value is of one run
 			wall := m.metric.Name == metric.Wall.Name
-			if !wall && m.metric.Name != metric.Service.Name || failed == nil || !(failed.value[i] > 0) {
+			share, unread := 0.0, m.unreadOf(i)
+			if failed != nil && failed.value[i] > 0 {
+				share = failed.value[i]
+			}
+			if !wall && m.metric.Name != metric.Service.Name || share == 0 && unread == 0 {
 				continue
 			}
-			answered := s.neverAnswered(failed.value[i])
+			answered := s.neverAnswered(share)
 			if run := d.unblocked && each; wall && !run {
-				answered = s.ofAnswered(failed.value[i])
+				answered = s.ofAnswered(share)
 			}
+			answered = answered.andUnread(unread)
 			x.value[i], x.samples[i], found = stat.SortedMedian(answered.Values), answered, true
 		}
 	}
@@ -114,6 +159,12 @@ func (d *dataset) neverAnswered(m *measure) *measure {
 func (s costs) neverAnswered(share float64) costs {
 	n := min(int(math.Ceil(share*float64(s.Len())-1e-9)), s.Len())
 	return costs{append(slices.Clone(s.Values[n:]), slices.Repeat([]float64{stat.Never}, n)...)}
+}
+
+// andUnread are the times with those of n calls that nobody can read: they were never answered. More than nine times as
+// many as the others change no more than these.
+func (s costs) andUnread(n int) costs {
+	return costs{append(s.Values, slices.Repeat([]float64{stat.Never}, min(n, 9*s.Len()))...)}
 }
 
 // ofAnswered are the times of batches for each call that was answered, if the share that failed took no time.
@@ -178,10 +229,16 @@ func (c *comparison) failedUnder(operation string, treatments ...string) string 
 	text := ""
 	for i, id := range treatments {
 		m := c.find(id, operation, metric.Error.Name)
+		if m == nil && c.find(id, operation, metric.Service.Name).unreadCalls() > 0 { // the file does not say what failed
+			return "some calls could not be read" + means
+		}
 		if m == nil { // of several operations
 			return "some calls failed" + means
 		}
 		share := unit.Share(stat.Mean(measuredOnly(m.value)))
+		if n := m.unreadCalls(); n > 0 {
+			id += fmt.Sprintf(" (%s could not be read)", unit.Count(n, "more line"))
+		}
 		if i == 0 {
 			text = share + " of the calls failed under " + id
 		} else {
@@ -242,7 +299,7 @@ func (a *analysis) noteLeftOpen(family []*contrast) {
 
 // comparedTwice judges a budget of a comparison in both readings. It is decided where both agree.
 func (a *analysis) comparedTwice(b *budget.Budget, treatment string) finding {
-	c, times := a.cmp, []string{metric.Response.Name, metric.Service.Name, metric.Wall.Name}
+	c, times := a.cmp, []string{metric.Response.Name, metric.Service.Name, metric.Wall.Name, metric.Error.Name}
 	if c.answered == nil || !slices.Contains(times, b.Metric) {
 		return a.compared(b, treatment)
 	}
@@ -280,7 +337,7 @@ func (a *analysis) comparedTwice(b *budget.Budget, treatment string) finding {
 	if max(f.Lo-lo, hi-f.Hi) > (f.Hi-f.Lo)/2 {
 		f.how, _, _ = strings.Cut(f.how, "; about ") // no number of blocks decides what failed calls leave open
 	}
-	if lo != f.Lo || hi != f.Hi {
+	if lo != f.Lo || hi != f.Hi || c.find(treatment, b.Operation, b.Metric).unreadCalls() > 0 {
 		f.how += "; " + c.failedUnder(b.Operation, of...)
 	}
 	if f.Lo, f.Hi = lo, hi; f.verdict != g.verdict {

@@ -176,7 +176,8 @@ func (p *parser) streams(level string) error {
 }
 
 // slices cuts the calls of a stream into repetitions: service times, the share that failed, and good calls a second.
-// Where the file does not say of any call whether it failed, it has times alone.
+// Where the file does not say of any call whether it failed, it has times alone. A line that cannot be read may be a
+// call of any stream, at any time: each stream counts all of them, as many in each slice.
 func (p *parser) slices(t design.Treatment, operation string, calls []call, unsaid int) error {
 	slices.SortStableFunc(calls, func(a, b call) int { return cmp.Compare(a.sent, b.sent) })
 	if at := calls[0].at(); p.data.Started.IsZero() || at.Before(p.data.Started) {
@@ -199,15 +200,17 @@ func (p *parser) slices(t design.Treatment, operation string, calls []call, unsa
 			}
 		}
 		share := float64(bad) / float64(len(part))
+		unread := (i+1)*p.data.Malformed/count - i*p.data.Malformed/count
 		seconds := lasted(part, rest)
 		rateLess = rateLess || !(seconds > 0)
-		if err := p.add(t, operation, metric.Service.Name, Repetition{N: 1, Values: values}); err != nil {
+		if err := p.add(t, operation, metric.Service.Name, Repetition{N: 1, Unread: unread, Values: values}); err != nil {
 			return err
 		}
 		if unsaid == len(calls) {
 			continue
 		}
-		if err := p.add(t, operation, metric.Error.Name, Repetition{N: len(part), Values: []float64{share}}); err != nil {
+		if err := p.add(t, operation, metric.Error.Name,
+			Repetition{N: len(part), Unread: unread, Values: []float64{share}}); err != nil {
 			return err
 		}
 		if seconds > 0 && !rateLess {

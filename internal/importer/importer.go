@@ -91,6 +91,7 @@ type Series struct {
 // A Repetition corresponds to an entry of record.Batches: Values are per call, in the metric's base unit.
 type Repetition struct {
 	N      int // calls behind each value
+	Unread int // further calls, at most, of which nothing can be read
 	Values []float64
 }
 

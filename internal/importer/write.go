@@ -64,8 +64,8 @@ func trial(w *record.Writer, series []*Series, t design.Trial) (written bool, er
 		}
 		r := &s.Repetitions[t.Block]
 		batches = append(batches, record.Batches{
-			Treatment: t.Treatment, Block: t.Block, Operation: s.Operation, Metric: s.Metric, N: r.N, Step: s.Step,
-			Values: r.Values,
+			Treatment: t.Treatment, Block: t.Block, Operation: s.Operation, Metric: s.Metric, N: r.N, Unread: r.Unread,
+			Step: s.Step, Values: r.Values,
 		})
 	}
 	if len(batches) == 0 {

@@ -149,6 +149,8 @@ type Batches struct {
 	Operation string `json:"operation"`
 	Metric    string `json:"metric"` // a known one, or one of Plan.Quantities
 	N         int    `json:"n"`      // calls in each batch
+	// Unread is how many further calls there may have been, at most, that nobody can read: lines of another tool's file.
+	Unread int `json:"unread,omitempty"`
 	// Step is the clock's resolution, of which all values are multiples, in the metric's base unit; 0: none was seen.
 	Step float64 `json:"step,omitempty"`
 	// Values are per call in the metric's base unit, one for each batch, in order of time.
