@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -40,6 +41,9 @@ func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 	if overloaded {
 		g.Overload = overloadOf(&over)
 	}
+	if t, ok := guard.TurnedAwayFrom(seen); ok && !overloaded {
+		g.TurnedAway = &report.GuardTurnedAway{Rate: t.Rate, AtMost: t.Most}
+	}
 	missed := guard.Missed(seen, a.rec.Plan.Load.Rates)
 	switch {
 	case overloaded && over.Enough(), g.RatesGiven && len(missed) == 0:
@@ -52,9 +56,24 @@ func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 	case !ok:
 		g.Unearned = "the control was not overloaded: the generator kept up with none of the rates; --rates 100/s, or " +
 			"load.rates, gives others"
+	case g.TurnedAway != nil:
+		enough := highestBelow(seen, g.TurnedAway.Rate)
+		g.Unearned = fmt.Sprintf("the control was not overloaded, as far as is known: %s; raise that limit, or say which "+
+			"rates are enough: --rates %s, or load.rates", g.TurnedAway.Sentence(), unit.PerSecond(enough))
 	default:
 		g.Unearned = notOverloaded(rate, &calls, end, seen)
 	}
+}
+
+// highestBelow is the highest rate of a point without a condition below a rate; the rate itself if there is none.
+func highestBelow(seen []guard.Seen, rate float64) float64 {
+	highest := 0.0
+	for i := range seen {
+		if p := &seen[i]; p.Condition == nil && !p.Late && p.Rate < rate {
+			highest = max(highest, p.Rate)
+		}
+	}
+	return cmp.Or(highest, rate)
 }
 
 // neverDecided names the trespasses of a trial of which the control decided no call, while it did of others; "": none.

@@ -84,6 +84,8 @@ func TestPassIsEarned(t *testing.T) {
 		s.Segment.Effort = &load.Effort{Seconds: 5, CPU: 0.1, Host: &load.Processors{All: 10, Busy: 9.9}}
 		return s
 	}
+	limited := at(640, 0.25)
+	limited.Legitimate.TurnedAway = limited.Legitimate.Failed
 	slow := at(640, 1)
 	slow.Median = 300 * time.Millisecond
 	breach := at(320, 1)
@@ -114,6 +116,20 @@ func TestPassIsEarned(t *testing.T) {
 		},
 		"slower": {
 			seen: with(slow), end: guard.End{Stop: guard.StopMaxRate}, want: report.Pass, why: "below 0.",
+		},
+		"a limit before it turned calls away": {
+			seen: with(limited), end: guard.End{Stop: guard.StopOverload}, want: report.Inconclusive,
+			why: "the control was not overloaded, as far as is known: from 640/s on calls were turned away as too many, which " +
+				"a limit before the control does as well, so that no more than 320/s may have reached it; raise that limit, or say " +
+				"which rates are enough: --rates 320/s, or load.rates",
+		},
+		"all were turned away": {
+			seen: []guard.Seen{limited}, end: guard.End{Stop: guard.StopOverload}, want: report.Inconclusive,
+			why: "no more than 160/s may have reached it; raise that limit, or say which rates are enough: --rates 640/s",
+		},
+		"turned away at a given rate": {
+			seen: with(limited), end: guard.End{Stop: guard.StopRates, Given: true}, rates: []float64{160, 320, 640},
+			want: report.Pass, why: "below 0.",
 		},
 		"all were refused": {
 			seen: with(refusing), end: guard.End{Stop: guard.StopMaxRate}, want: report.Inconclusive,

@@ -60,19 +60,30 @@ func (t *Trespasses) Add(o Trespasses) {
 
 // Legitimate counts the calls of a point that the control must allow. Wrong ones got an answer other than the expected
 // one: the control refused what it must allow, or answered somebody else. Foreign are those of the wrong ones that got
-// what is somebody else's: breaches.
+// what is somebody else's: breaches. TurnedAway are those of the failed ones that were refused as too many.
 type Legitimate struct {
 	Served, Wrong, Failed, Unsent uint64
-	Foreign                       uint64
+	Foreign, TurnedAway           uint64
 }
 
 // Due is how many were offered.
 func (l Legitimate) Due() uint64 { return l.Served + l.Wrong + l.Failed + l.Unsent }
 
-// answered are the same calls, with those served that got a wrong answer.
+// answered are the same calls, with those served that got a wrong answer, or were turned away.
 func (l Legitimate) answered() Legitimate {
-	l.Served, l.Wrong = l.Served+l.Wrong, 0
+	l.Served, l.Failed = l.Served+l.Wrong+l.TurnedAway, l.Failed-l.TurnedAway
+	l.Wrong, l.TurnedAway = 0, 0
 	return l
+}
+
+// add adds the counts of another point.
+func (l *Legitimate) add(o Legitimate) {
+	l.Served += o.Served
+	l.Wrong += o.Wrong
+	l.Failed += o.Failed
+	l.Unsent += o.Unsent
+	l.Foreign += o.Foreign
+	l.TurnedAway += o.TurnedAway
 }
 
 // Share is the share of the offered calls that were served, with its exact interval.
@@ -236,6 +247,9 @@ func (l *Legitimate) count(c *load.Call, read time.Duration) bool {
 		l.Wrong++
 	default:
 		l.Failed++
+		if c.Outcome == load.Refused {
+			l.TurnedAway++
+		}
 	}
 	return false
 }

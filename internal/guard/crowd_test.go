@@ -61,6 +61,10 @@ func TestCrowdIsNoOverload(t *testing.T) {
 		"others, and the target answers with errors": {want: 400, points: []Seen{
 			beside(at(100, 1, fast), 2, 1, .02), beside(at(200, 1, fast), 2, 1, .04), beside(at(400, 0.5, slow), 2, 1, .08),
 		}},
+		"others, and the target turns calls away": {crowd: 400, points: []Seen{
+			beside(at(100, 1, fast), 2, 1, .02), beside(at(200, 1, fast), 2, 1, .04),
+			beside(away(at(400, 0.5, slow)), 2, 1, .08),
+		}},
 		"others at one rate, and not at a higher one": {want: 800, points: []Seen{
 			beside(at(100, 1, fast), 2, .05, .02), beside(at(200, 1, fast), 2, .06, .04), beside(at(400, 1, slow), 2, 1, .06),
 			beside(at(800, 1, slow), 2, .12, .08),
@@ -112,7 +116,8 @@ func TestUnansweredCalls(t *testing.T) {
 		{Intended: 1, Done: 5, Outcome: load.Timeout},
 	}
 	s := Assess(Point{Segment: load.Segment{End: 9}, Read: 9}, twoOperations, calls)
-	if want := (Legitimate{Served: 1, Wrong: 1, Failed: 5, Unsent: 1}); s.Unanswered != 3 || s.Legitimate != want {
+	want := Legitimate{Served: 1, Wrong: 1, Failed: 5, Unsent: 1, TurnedAway: 1}
+	if s.Unanswered != 3 || s.Legitimate != want {
 		t.Errorf("%d were not answered of %+v, want 3 of %+v", s.Unanswered, s.Legitimate, want)
 	}
 }

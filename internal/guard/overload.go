@@ -12,7 +12,8 @@ import (
 const (
 	// fewerServed is how much lower the share of calls that got an answer must be than at lower rates, at 95 % on both
 	// sides, for a point to count as degraded. A call that was refused although it must be allowed got one: a control can
-	// decide so under any load.
+	// decide so under any load. So did one that was turned away: a limit before the control does so, whatever the control
+	// can do, and then no more reaches it than at lower rates.
 	fewerServed = 0.02
 	// timesSlower and slowerBy are how much longer the median response must be than at lower rates: both.
 	timesSlower = 3
@@ -56,7 +57,8 @@ func CrowdOf(points []Seen) (c Crowd, ok bool) {
 	return c, c.Rate > 0
 }
 
-// degradedFrom finds the overload, and the crowd. By whomever, a degraded point is overloaded even in a crowd.
+// degradedFrom finds the overload, and the crowd. By whomever, a degraded point is overloaded even in a crowd, or if
+// its calls were turned away.
 func degradedFrom(points []Seen, byWhomever bool) (o Overload, ok bool, crowd Crowd) {
 	kept := keptUp(points)
 	var below Legitimate
@@ -65,7 +67,7 @@ func degradedFrom(points []Seen, byWhomever bool) (o Overload, ok bool, crowd Cr
 	for i := range kept {
 		p := &kept[i]
 		here := Overload{Rate: p.Rate, MedianBelow: fastest, Median: p.Median}
-		if here.degraded(&below, &p.Legitimate) {
+		if here.degraded(below, p.Legitimate, byWhomever) {
 			switch {
 			case !byWhomever && p.Segment.InCrowd(p.TargetCPU, sound) && !p.answeredFewer(&below):
 				if crowd.Rate == 0 {
@@ -78,8 +80,7 @@ func degradedFrom(points []Seen, byWhomever bool) (o Overload, ok bool, crowd Cr
 		}
 		o, ok, crowd = Overload{}, false, Crowd{}
 		sound = append(sound, p.Segment)
-		below.Served, below.Wrong = below.Served+p.Legitimate.Served, below.Wrong+p.Legitimate.Wrong
-		below.Failed, below.Unsent = below.Failed+p.Legitimate.Failed, below.Unsent+p.Legitimate.Unsent
+		below.add(p.Legitimate)
 		if p.Median > 0 && (fastest == 0 || p.Median < fastest) {
 			fastest = p.Median
 		}
@@ -97,14 +98,17 @@ func degradedFrom(points []Seen, byWhomever bool) (o Overload, ok bool, crowd Cr
 	return o, ok, crowd
 }
 
-// degraded compares a point with those at lower rates.
-func (o *Overload) degraded(below, here *Legitimate) bool {
+// degraded compares a point with those at lower rates. By whomever, a call that was turned away got no answer.
+func (o *Overload) degraded(below, here Legitimate, byWhomever bool) bool {
 	var known bool
 	if o.Below, known = below.Share(); !known {
 		return false
 	}
 	if o.Served, known = here.Share(); !known {
 		return false
+	}
+	if byWhomever {
+		below.TurnedAway, here.TurnedAway = 0, 0
 	}
 	before, _ := below.answered().Share()
 	now, _ := here.answered().Share()
@@ -121,6 +125,28 @@ func (s *Seen) answeredFewer(below *Legitimate) bool {
 	now, known := n.answered().Share()
 	before, also := below.answered().Share()
 	return known && also && now.Hi < before.Lo-fewerServed
+}
+
+// A TurnedAway is the lowest rate from which on, at this and at all higher rates, calls that the control must allow
+// were turned away, and the most that was not, in 1/s: if a limit before the control did so, no more reached it.
+type TurnedAway struct{ Rate, Most float64 }
+
+// TurnedAwayFrom finds that in points without conditions at which the generator kept up; ok is false if none were at
+// the highest rate.
+func TurnedAwayFrom(points []Seen) (t TurnedAway, ok bool) {
+	kept := keptUp(points)
+	for _, p := range slices.Backward(kept) {
+		n := p.Legitimate
+		if e, _ := stat.BinomialInterval(n.TurnedAway, n.Due(), Level); e.Lo <= fewerServed {
+			break
+		}
+		t.Rate, ok = p.Rate, true
+	}
+	for _, p := range kept {
+		n := p.Legitimate
+		t.Most = max(t.Most, p.Rate*float64(n.Due()-n.TurnedAway)/float64(n.Due()))
+	}
+	return t, ok
 }
 
 // keptUp returns the points without conditions at which the generator kept up, the slowest first.

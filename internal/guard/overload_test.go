@@ -30,6 +30,12 @@ func refusing(s Seen) Seen {
 	return s
 }
 
+// away is a point at which the calls that were not served were turned away.
+func away(s Seen) Seen {
+	s.Legitimate.TurnedAway = s.Legitimate.Failed
+	return s
+}
+
 const ms = time.Millisecond
 
 // TestOverload: a target is overloaded from the lowest rate on at which, and at all above which, it served fewer or was
@@ -50,11 +56,20 @@ func TestOverload(t *testing.T) {
 		"a stall at one rate":     {points: []Seen{at(100, 1, 8*ms), at(200, 0.7, 300*ms), at(400, 1, 9*ms)}},
 		"a few fail at any rate":  {points: []Seen{at(100, 0.95, 8*ms), at(200, 0.945, 8*ms), at(400, 0.95, 9*ms)}},
 		"refused, not overloaded": {points: []Seen{at(100, 1, 8*ms), refusing(at(200, 0.5, 8*ms)), refusing(at(400, 0, 0))}},
-		"refused at lower rates":  {points: []Seen{refusing(at(100, 0.5, 8*ms)), at(400, 0.8, 9*ms)}, want: 400},
-		"one rate":                {points: []Seen{at(400, 0.5, 900*ms)}},
-		"in any order":            {points: []Seen{at(400, 0.8, 9*ms), at(100, 1, 8*ms)}, want: 400},
-		"the generator's":         {points: []Seen{at(100, 1, 8*ms), late(at(400, 0.5, 900*ms))}},
-		"too few calls to tell":   {points: []Seen{at(1, 1, 8*ms), at(2, 0.8, 9*ms)}},
+		"turned away, not overloaded": {points: []Seen{
+			at(100, 1, 8*ms), away(at(200, 0.5, 8*ms)), away(at(400, 0.2, 9*ms)),
+		}},
+		"turned away, and slower": {
+			points: []Seen{at(100, 1, 8*ms), away(at(200, 0.5, 60*ms))}, want: 200, slower: true,
+		},
+		"turned away, and then errors": {
+			points: []Seen{at(100, 1, 8*ms), away(at(200, 0.5, 8*ms)), at(400, 0.2, 9*ms)}, want: 400,
+		},
+		"refused at lower rates": {points: []Seen{refusing(at(100, 0.5, 8*ms)), at(400, 0.8, 9*ms)}, want: 400},
+		"one rate":               {points: []Seen{at(400, 0.5, 900*ms)}},
+		"in any order":           {points: []Seen{at(400, 0.8, 9*ms), at(100, 1, 8*ms)}, want: 400},
+		"the generator's":        {points: []Seen{at(100, 1, 8*ms), late(at(400, 0.5, 900*ms))}},
+		"too few calls to tell":  {points: []Seen{at(1, 1, 8*ms), at(2, 0.8, 9*ms)}},
 		"a condition": {points: []Seen{at(100, 1, 8*ms), {
 			Point: Point{Rate: 200, Condition: &Condition{}}, Legitimate: Legitimate{Failed: 1000},
 		}}},
@@ -62,6 +77,29 @@ func TestOverload(t *testing.T) {
 		o, ok := OverloadOf(x.points)
 		if ok != (x.want > 0) || o.Rate != x.want || o.Slower != x.slower {
 			t.Errorf("%s: %+v, %v; want %v/s", name, o, ok, x.want)
+		}
+	}
+}
+
+// TestTurnedAway: calls are turned away from the lowest rate on at which they are, and at all higher ones; no more than
+// what was let through reached the control.
+func TestTurnedAway(t *testing.T) {
+	limited := []Seen{
+		at(25, 1, 8*ms), away(at(100, 0.5, 8*ms)), away(at(200, 0.26, 8*ms)), late(away(at(400, 0.01, 8*ms))),
+	}
+	for name, x := range map[string]struct {
+		points []Seen
+		want   TurnedAway
+	}{
+		"from a rate on": {points: limited, want: TurnedAway{Rate: 100, Most: 52}},
+		"at all rates":   {points: limited[1:], want: TurnedAway{Rate: 100, Most: 52}},
+		"at one rate":    {points: []Seen{away(at(100, 0.5, 8*ms)), at(200, 1, 8*ms)}},
+		"others failed":  {points: []Seen{at(100, 1, 8*ms), at(200, 0.5, 8*ms)}},
+		"hardly any":     {points: []Seen{at(100, 1, 8*ms), away(at(200, 0.98, 8*ms))}},
+		"no points":      {},
+	} {
+		if got, ok := TurnedAwayFrom(x.points); ok != (x.want.Rate > 0) || ok && got != x.want {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, ok, x.want)
 		}
 	}
 }
@@ -110,6 +148,9 @@ func TestHigher(t *testing.T) {
 		"up to max_rate":   {points: sound, most: 500, rate: 500},
 		"max_rate reached": {points: sound, most: 400, end: End{Stop: StopMaxRate}},
 		"overloaded":       {points: with(at(800, 0.5, 9*ms)), rate: 1600},
+		"turned away, well beyond": {
+			points: with(away(at(800, 0.5, 9*ms)), away(at(2000, 0.2, 9*ms))), end: End{Stop: StopOverload},
+		},
 		"beyond":           {points: with(at(800, 0.5, 9*ms), at(1600, 0.2, 9*ms)), rate: 3200},
 		"well beyond":      {points: with(at(800, 0.5, 9*ms), at(2000, 0.2, 9*ms)), end: End{Stop: StopOverload}},
 		"once at max_rate": {points: with(at(800, 0.5, 9*ms)), most: 800, rate: 800},

@@ -13,6 +13,9 @@ type Guard struct {
 	Reached *float64 `json:"reached,omitempty"`
 	// Overload is where the target was overloaded; absent: it was not, as far as is known.
 	Overload *GuardOverload `json:"overload,omitempty"`
+	// TurnedAway is from which rate on calls that it must allow were turned away, without any other sign of an overload;
+	// absent: they were not.
+	TurnedAway *GuardTurnedAway `json:"turned_away,omitempty"`
 	// RatesGiven says that the experiment gives the rates, and so says that they are enough.
 	RatesGiven bool `json:"rates_given,omitempty"`
 	// Unearned says why this load cannot earn a pass; absent: it can.
@@ -32,8 +35,15 @@ type Guard struct {
 	Figures []GuardFigure `json:"figures,omitempty"`
 }
 
+// A GuardTurnedAway is the rate from which on calls that the control must allow were turned away, at this and at all
+// higher rates, and the most that was not: if a limit before the control did so, no more reached it.
+type GuardTurnedAway struct {
+	Rate   float64 `json:"rate"`
+	AtMost float64 `json:"at_most"` // 1/s
+}
+
 // A GuardOverload is the rate from which on the target was degraded, at this and at all higher rates: fewer of the
-// calls that it must allow got an answer, or it was much slower, than at lower rates.
+// calls that it must allow got an answer (being turned away is one), or it was much slower, than at lower rates.
 type GuardOverload struct {
 	Rate float64 `json:"rate"`
 	// ServedShare and Median are of the calls that it must allow at Rate, ServedBelow and MedianBelow at lower rates: all

@@ -119,6 +119,8 @@ func (g *Guard) overloadFact() (f fact, ok bool) {
 		f.Value, f.Note = "from "+unit.PerSecond(g.Overload.Rate), "too few trespasses were answered there"
 	case g.Overload != nil:
 		f.Value, f.Note = "from "+unit.PerSecond(g.Overload.Rate), g.Overload.sentence()
+	case g.TurnedAway != nil:
+		f.Note = "calls were turned away from " + unit.PerSecond(g.TurnedAway.Rate) + " on"
 	case g.Reached != nil:
 		f.Note = "up to " + unit.PerSecond(*g.Reached)
 	}

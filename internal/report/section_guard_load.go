@@ -59,10 +59,20 @@ func (g *Guard) overload() string {
 	case g.Overload != nil:
 		return "the control was overloaded from " + unit.PerSecond(g.Overload.Rate) + " on: " + g.Overload.sentence()
 	case g.RatesGiven && g.Reached != nil:
-		return "the control was not overloaded up to " + unit.PerSecond(*g.Reached) +
+		text := "the control was not overloaded up to " + unit.PerSecond(*g.Reached) +
 			", the highest rate that the experiment asks for"
+		if g.TurnedAway != nil {
+			text += "; " + g.TurnedAway.Sentence()
+		}
+		return text
 	}
 	return ""
+}
+
+// Sentence says from which rate on calls were turned away, and what that may mean.
+func (t *GuardTurnedAway) Sentence() string {
+	return fmt.Sprintf("from %s on calls were turned away as too many, which a limit before the control does as well, so "+
+		"that no more than %s may have reached it", unit.PerSecond(t.Rate), unit.PerSecond(t.AtMost))
 }
 
 // overloadClass says whether the control was seen under the load that was asked for.
