@@ -23,6 +23,7 @@ func (f *facts) excluded(k Kind) (out []signature.Exclusion) {
 	if f.collecting >= 0 && f.collecting < 0.2 {
 		add(Collector, "garbage collection", "it stopped the target for "+percent(f.collecting)+" of the time")
 	}
+	add(Slots, "places for calls", f.againstPlaces())
 	_, otherRate, _ := f.byOperation()
 	add(RateLimit, "one limit on the rate of all calls", otherRate)
 	if sign, seen := f.freshly(); sign == 0 && seen != "" {

@@ -225,8 +225,8 @@ func (f *facts) setting() string {
 // refusedInFlight names a limit on calls in flight that refuses: if fewer in flight get less in proportion, the limit
 // sets the rate, and otherwise the service behind it does.
 func refusedInFlight(f *facts) *Verdict {
-	n := float64(f.Signature.InFlight)
-	if f.Signature.Class != signature.ConcurrencyLimit || n < 1 {
+	n := float64(f.places())
+	if n == 0 {
 		return nil
 	}
 	if seen := f.allowance(); seen != "" {
@@ -235,6 +235,8 @@ func refusedInFlight(f *facts) *Verdict {
 	value := fmt.Sprintf("%.0f in flight", n)
 	one := f.single()
 	switch {
+	case f.againstPlaces() != "":
+		return nil
 	case one != nil && f.Rate > 0:
 		if each := f.Rate / one.measured().rate; math.Abs(each-n) > 0.25*n+0.5 {
 			return nil

@@ -98,6 +98,9 @@ func (v *Verdict) explain(f *features) {
 	v.Queued = f.waits() >= wins
 	v.Period = map[Class]float64{FixedWindow: f.turn, CPUThrottling: f.period}[v.Method()]
 	v.InFlight = map[Class]int{ConcurrencyLimit: f.level}[v.Method()]
+	if least := min(f.bursts[0], f.bursts[1]); !f.burstWaits && float64(least) < f.burstSize {
+		v.AtOnce = least
+	}
 	v.Stuck = map[Class]int{AcceptQueue: f.stuckNow()}[v.Class]
 	if seen := v.Class.definition().seen; seen != nil {
 		if s := seen(f.Local); s != "" {

@@ -100,6 +100,8 @@ type Verdict struct {
 	Stuck int
 	// InFlight is the number of calls in flight from which on others were rejected; 0: none was found.
 	InFlight int
+	// AtOnce is how many calls were accepted of each of two bursts from rest, of which others were not; 0: not known.
+	AtOnce int
 	// Likely is the class that the evidence speaks for most, also where it does not suffice to name it; "" if none.
 	Likely Class
 	// Met is what callers met; the zero value where nothing was classified. See Failure.
