@@ -123,7 +123,7 @@ func (f *facts) unexplained() (out []string) {
 			bandwidth = ""
 		}
 		out = append(out, fmt.Sprintf("it is full with %s: processors, workers, a pool, a lock%s, or a limit that lets "+
-			"calls wait look alike from outside", inFlight(f.atOnce()), bandwidth))
+			"calls wait look alike from outside", f.inFlight(f.atOnce()), bandwidth))
 	case f.sameRate() != "":
 		out = append(out, fmt.Sprintf("the rate is %s: what it is short of cannot be seen from outside", f.sameRate()))
 	case f.fallsShort(f.full().measured()) && f.full().Service < 1.5*f.all[0].Service:

@@ -522,3 +522,25 @@ func TestPredictions(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// TestFullWith: what fills a target is not said to be one call where more in flight did more.
+func TestFullWith(t *testing.T) {
+	one := Experiment{InFlight: 1, Seconds: 1, Counts: []int{4, 3, 4, 4, 4, 5, 4, 2, 4, 5}, Service: .0224}
+	four := Experiment{InFlight: 4, Seconds: 1, Counts: []int{6, 6, 5, 6, 5, 6, 6, 6, 6, 4}, Service: .07}
+	more := four
+	more.InFlight = 8
+	two := one
+	two.InFlight, two.Service = 2, .05
+	for name, x := range map[string]struct {
+		made []Experiment
+		want string
+	}{
+		"more than one":  {[]Experiment{one, four, more}, "it is full with more than 1 and at most 4 in flight:"},
+		"not than noise": {[]Experiment{one, two}, "it is full with 1 in flight:"},
+	} {
+		v := Judge(Evidence{Rate: 60, Lo: 55, Hi: 65, Idle: .022, Signature: queueing(), Experiments: x.made})
+		if v.Kind != Unknown || !strings.HasPrefix(v.Evidence[0], x.want) {
+			t.Errorf("%s: %+v, want %q", name, v, x.want)
+		}
+	}
+}

@@ -105,7 +105,7 @@ func bothOperations(f *facts) *Verdict {
 		f.Signature.Scores[signature.CPUThrottling] < 0.3 && f.Signature.Period == 0:
 		return likely(RateLimit, f.setting(), waits, sameRate)
 	case n >= 0.8 && refuses != "":
-		return likely(Slots, inFlight(n), otherRate, refuses)
+		return likely(Slots, f.inFlight(n), otherRate, refuses)
 	}
 	return nil
 }

@@ -340,7 +340,8 @@ func slots(f *facts) *Verdict {
 		20*x.Bad > total(x.Counts) && x.Service < 1.5*one.Service || f.waitsForProcessors() {
 		return nil
 	}
-	return likely(Slots, inFlight(n), fmt.Sprintf("it is full with %s: with %d each takes %s, and with %d %s", inFlight(n),
+	with := f.inFlight(n)
+	return likely(Slots, with, fmt.Sprintf("it is full with %s: with %d each takes %s, and with %d %s", with,
 		one.InFlight, unit.Seconds(one.Service), x.InFlight, unit.Seconds(x.Service)), f.used())
 }
 
@@ -353,11 +354,15 @@ func (f *facts) waitsForProcessors() bool {
 
 // inFlight says with how many calls in flight the target is full. It says nothing of how many are served at a time: a
 // lock behind what calls do side by side is full with more than one.
-func inFlight(n float64) string {
-	if n < 1.5 {
-		return "1 in flight"
+func (f *facts) inFlight(n float64) string {
+	one, least := f.single(), f.least
+	switch {
+	case n >= 1.5:
+		return fmt.Sprintf("about %s in flight", unit.Decimal(n, 2))
+	case one != nil && least != nil && least.InFlight > 1 && !one.measured().isAbout(f.most):
+		return fmt.Sprintf("more than 1 and at most %d in flight", least.InFlight)
 	}
-	return fmt.Sprintf("about %s in flight", unit.Decimal(n, 2))
+	return "1 in flight"
 }
 
 // keepsBusy reports whether one call in flight at most was one nearly all the time, and was served: what refuses calls

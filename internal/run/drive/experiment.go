@@ -99,6 +99,9 @@ func (x *experiments) all(ctx context.Context) error {
 	if err == nil && x.moved == nil {
 		err = x.openOnes(ctx)
 	}
+	if err == nil && x.moved == nil {
+		err = x.leftOut(ctx)
+	}
 	if err == nil && len(x.done) > 0 {
 		err = x.comeBack(ctx)
 	}
@@ -166,6 +169,21 @@ func (x *experiments) inFlight(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// leftOut allows as many calls in flight as were left out between one and the next that did more: they may fill the
+// target.
+func (x *experiments) leftOut(ctx context.Context) error {
+	if len(x.done) < 2 {
+		return nil
+	}
+	one, next := x.done[0], x.done[1]
+	length := x.length(shortestExperiment)
+	if one.InFlight != 1 || next.InFlight <= 2 || next.Rate() <= grows*one.Rate() || !x.fits(length+length/4) {
+		return nil
+	}
+	_, err := x.offer(ctx, limit.Experiment{InFlight: 2, Offered: next.Offered}, length/4, length)
+	return err
 }
 
 // prime is how long it takes to use up what a limiter has saved up.

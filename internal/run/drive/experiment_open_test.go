@@ -268,6 +268,22 @@ func TestExperimentsBySource(t *testing.T) {
 	}
 }
 
+// TestExperimentsBetween: two calls in flight, which were left out for the sake of other addresses, are allowed after
+// all where four did more than one.
+func TestExperimentsBetween(t *testing.T) {
+	for name, x := range map[string]struct {
+		takes time.Duration
+		want  []int
+	}{"four do more": {20 * time.Millisecond, []int{1, 4, 2}}, "one does all": {2 * time.Millisecond, []int{1, 4}}} {
+		v := &mixTarget{addr: "127.0.0.1:80", rate: 100, takes: both(x.takes)}
+		r := found(100, signature.TokenBucket)
+		r.Signature.Queued = true
+		if made := v.explored(t, r); !slices.Equal(inFlightOf(made), x.want) {
+			t.Errorf("%s: at most %v in flight, want %v", name, inFlightOf(made), x.want)
+		}
+	}
+}
+
 // TestExperimentsWithFreshConnections: only where callers meet the limit at connections, and the target is asked for
 // new ones.
 func TestExperimentsWithFreshConnections(t *testing.T) {
