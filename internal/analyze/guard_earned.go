@@ -139,7 +139,7 @@ func notOverloaded(rate float64, calls *guard.Legitimate, end guard.End, seen []
 func overloadOf(o *guard.Overload) *report.GuardOverload {
 	return &report.GuardOverload{
 		Rate: o.Rate, ServedShare: shareOf(o.Served), ServedBelow: shareOf(o.Below), Median: known(o.Median.Seconds()),
-		MedianBelow: known(o.MedianBelow.Seconds()), FewerServed: o.FewerServed, Slower: o.Slower, Answered: o.Answered,
-		Decided: o.Decided,
+		MedianBelow: known(o.MedianBelow.Seconds()), FewerServed: o.FewerServed, Slower: o.Slower, LeftOut: o.LeftOut,
+		Answered: o.Answered, Decided: o.Decided,
 	}
 }

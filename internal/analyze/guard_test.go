@@ -120,8 +120,8 @@ func TestPassIsEarned(t *testing.T) {
 		"a limit before it turned calls away": {
 			seen: with(limited), end: guard.End{Stop: guard.StopOverload}, want: report.Inconclusive,
 			why: "the control was not overloaded, as far as is known: from 640/s on calls were turned away as too many, which " +
-				"a limit before the control does as well, so that no more than 320/s may have reached it; raise that limit, or say " +
-				"which rates are enough: --rates 320/s, or load.rates",
+				"a limit before the control does as well, so that no more than 320/s may have reached it; raise that limit, or " +
+				"say which rates are enough: --rates 320/s, or load.rates",
 		},
 		"all were turned away": {
 			seen: []guard.Seen{limited}, end: guard.End{Stop: guard.StopOverload}, want: report.Inconclusive,

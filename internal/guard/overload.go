@@ -29,9 +29,12 @@ type Overload struct {
 	Rate float64 // 1/s
 	// Below and Served are the shares of the other calls that were served at lower rates, and at Rate. FewerServed says
 	// that fewer got an answer, Slower that the medians differ.
-	Below, Served             stat.Estimate
-	MedianBelow, Median       time.Duration
-	FewerServed, Slower       bool
+	Below, Served       stat.Estimate
+	MedianBelow, Median time.Duration
+	FewerServed, Slower bool
+	// LeftOut are lower rates at which the target was degraded, too, beside other work or for a while: what is said of
+	// lower rates is not of these.
+	LeftOut                   []float64
 	Points                    int    // at Rate and above
 	Decided, Answered, Failed uint64 // trespasses at Rate and above, and at near of it
 }
@@ -63,11 +66,13 @@ func degradedFrom(points []Seen, byWhomever bool) (o Overload, ok bool, crowd Cr
 	kept := keptUp(points)
 	var below Legitimate
 	var sound []load.Segment
+	var degraded []float64
 	fastest := time.Duration(0)
 	for i := range kept {
 		p := &kept[i]
 		here := Overload{Rate: p.Rate, MedianBelow: fastest, Median: p.Median}
 		if here.degraded(below, p.Legitimate, byWhomever) {
+			degraded = append(degraded, p.Rate)
 			switch {
 			case !byWhomever && p.Segment.InCrowd(p.TargetCPU, sound) && !p.answeredFewer(&below):
 				if crowd.Rate == 0 {
@@ -85,6 +90,8 @@ func degradedFrom(points []Seen, byWhomever bool) (o Overload, ok bool, crowd Cr
 			fastest = p.Median
 		}
 	}
+	lower, _ := slices.BinarySearch(degraded, o.Rate)
+	o.LeftOut = slices.Compact(degraded[:lower])
 	for _, p := range kept {
 		if ok && p.Rate >= o.Rate {
 			o.Points++

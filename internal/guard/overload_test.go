@@ -2,6 +2,7 @@ package guard
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -77,6 +78,36 @@ func TestOverload(t *testing.T) {
 		o, ok := OverloadOf(x.points)
 		if ok != (x.want > 0) || o.Rate != x.want || o.Slower != x.slower {
 			t.Errorf("%s: %+v, %v; want %v/s", name, o, ok, x.want)
+		}
+	}
+}
+
+// TestLeftOutRates: lower rates at which a target did badly, too, are named: what is said of lower rates is not of
+// them.
+func TestLeftOutRates(t *testing.T) {
+	busy := func(s Seen) Seen { return beside(s, 2, 1, .02) }
+	for name, x := range map[string]struct {
+		points []Seen
+		rate   float64 // of the overload
+		want   []float64
+	}{
+		"other work at two rates": {
+			points: []Seen{
+				busy(at(200, 1, 400*ms)), busy(at(400, 1, 1300*ms)), busy(at(800, 1, 1400*ms)), at(1600, 0.1, 2500*ms),
+			},
+			rate: 1600, want: []float64{400, 800},
+		},
+		"a stall": {
+			points: []Seen{
+				at(100, 1, 8*ms), at(200, 0.7, 300*ms), at(400, 1, 9*ms), at(800, 0.4, 300*ms), at(900, 0.4, 300*ms),
+			},
+			rate: 800, want: []float64{200},
+		},
+		"nothing": {points: []Seen{at(100, 1, 8*ms), at(200, 1, 9*ms), at(800, 0.4, 300*ms)}, rate: 800},
+	} {
+		o, ok := OverloadOf(x.points)
+		if !ok || o.Rate != x.rate || !slices.Equal(o.LeftOut, x.want) || o.Below.Value != 1 {
+			t.Errorf("%s: %+v, %v; want %v/s without %v", name, o, ok, x.rate, x.want)
 		}
 	}
 }

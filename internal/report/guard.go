@@ -54,6 +54,9 @@ type GuardOverload struct {
 	MedianBelow *float64 `json:"median_below,omitempty"`
 	FewerServed bool     `json:"fewer_served,omitempty"`
 	Slower      bool     `json:"slower,omitempty"`
+	// LeftOut are lower rates at which it was degraded, too, beside other work or for a while: what is said of lower rates
+	// is not of these.
+	LeftOut []float64 `json:"left_out,omitempty"`
 	// Answered are the trespasses at Rate and above, and near it, that were decided or answered with an error.
 	Answered uint64 `json:"answered"`
 	Decided  uint64 `json:"decided"` // of these

@@ -94,5 +94,13 @@ func (o *GuardOverload) sentence() string {
 		parts = append(parts, fmt.Sprintf("the median response was %s, %s at lower rates", unit.Seconds(*o.Median),
 			unit.Seconds(*o.MedianBelow)))
 	}
+	if len(o.LeftOut) > 0 {
+		var rates []string
+		for _, rate := range o.LeftOut {
+			rates = append(rates, unit.PerSecond(rate))
+		}
+		parts = append(parts, "not counted among the lower rates: "+listed(rates)+", where it did badly, too, perhaps "+
+			"because of other work or a stall")
+	}
 	return strings.Join(parts, "; ")
 }
