@@ -13,11 +13,14 @@ import (
 type Evidence struct {
 	Rate, Lo, Hi float64           // the capacity with its interval, 1/s; 0: not known
 	AtLeast      float64           // a rate that the target holds, 1/s; 0: none is known
+	AtMost       float64           // a rate that it does not, 1/s; 0: none is known, or Rate is
 	Signature    signature.Verdict // how the target broke, from outside
 	// Idle is the median response time well below the capacity, in seconds; 0: not known.
 	Idle float64
 	// Accepted is how many connections were served while others, which were established, never were; 0: all were.
 	Accepted int
+	// Hung is what became of calls at the lowest rate at which many got no answer.
+	Hung Hung
 	// Scope says whose limit it is, where that was tried with the Callers that take turns; ScopeSeen is what showed it.
 	Scope, ScopeSeen string
 
@@ -30,6 +33,16 @@ type Evidence struct {
 	Overload    capacity.Use // what the processors did in the overload that Signature is about
 	// Crowded says that other work may have kept the target from its processors then.
 	Crowded bool
+}
+
+// Hung says which calls got no answer at a rate, while others did.
+type Hung struct {
+	Rate  float64 // offered, 1/s; 0: at no rate many got none
+	Calls int     // got none before the timeout
+	// Unserved are those of Calls on connections that never carried an answer.
+	Unserved int
+	// Service is the median time from sending to the answer's end of those that were answered, in seconds; 0: none was.
+	Service float64
 }
 
 // fewEnds is how many calls must have ended for how a rate grows.
@@ -48,13 +61,32 @@ type facts struct {
 func factsOf(e *Evidence) *facts {
 	answered := slices.DeleteFunc(slices.Clone(e.Experiments), func(x Experiment) bool { return x.hangs() })
 	f := &facts{Evidence: *e, curve: curveOf(answered), searched: e.Rate > 0}
-	f.flat = f.flat && !f.fallsShort(f.most) && (f.levelsOff() || f.fills(f.least))
+	f.flat = f.flat && !f.fallsShort(f.most) && f.beyond() == nil && (f.levelsOff() || f.fills(f.least))
 	f.usage = usageOf(f.full(), &e.Local)
 	return f
 }
 
 // fallsShort reports whether a rate is so far below one that the target is known to hold that it was not full.
 func (f *facts) fallsShort(m measured) bool { return m.rate+noise*m.err < partly*f.holds() }
+
+// beyond is the experiment whose rate is far above any at which the target could have broken, without refusals: what it
+// does then is not what breaks. nil: none is. The highest of several is so.
+func (f *facts) beyond() (best *Experiment) {
+	breaks := f.AtMost
+	if f.searched {
+		breaks = f.Hi
+	}
+	if breaks <= 0 {
+		return nil
+	}
+	for _, x := range f.all {
+		m := x.measured()
+		if 20*x.Bad <= total(x.Counts) && m.rate-noise*m.err > farBeyond*breaks && (best == nil || m.rate > best.Rate()) {
+			best = x
+		}
+	}
+	return best
+}
 
 // fills reports whether calls that take as long as in x, and are as many, do all that the search found.
 func (f *facts) fills(x *Experiment) bool {
@@ -73,8 +105,8 @@ func Judge(e Evidence) Verdict {
 	}
 	v := Verdict{Kind: Unknown, Certainty: signature.NotKnown}
 	for _, rule := range []func(*facts) *Verdict{
-		moved, quota, collector, shownLimiter, processors, oneThread, limiter, disk, refusedInFlight, bandwidth, paced,
-		bothOperations, connections, slots,
+		moved, moreConnections, quota, collector, shownLimiter, processors, oneThread, limiter, disk, refusedInFlight,
+		bandwidth, paced, bothOperations, connections, slots,
 	} {
 		if found := rule(f); found != nil {
 			v = *found
@@ -114,6 +146,9 @@ func (f *facts) unexplained() (out []string) {
 		return []string{"no experiment was made that would tell"}
 	case f.refusesUnslowed() != "":
 		out = append(out, f.refusesUnslowed())
+	case f.beyond() != nil:
+		out = append(out, f.farAbove()+": it broke by how many calls or connections there were at a time, or the "+
+			"host was busier then")
 	case f.flat && f.waitsAlone():
 		out = append(out, fmt.Sprintf("one call in flight at a time takes %s, and a rare one %s: it waits for something "+
 			"else than other calls", unit.Seconds(f.single().Service), unit.Seconds(f.Idle)))
@@ -142,6 +177,17 @@ func (f *facts) unexplained() (out []string) {
 		out = append(out, fmt.Sprintf("%s, and the host was busy for %s of the time", f.used(), percent(f.host)))
 	}
 	return out
+}
+
+// farAbove says by how much an experiment exceeds what breaks the target; there must be one beyond.
+func (f *facts) farAbove() string {
+	x, breaks := f.beyond(), "the capacity"
+	than := f.Rate
+	if !f.searched {
+		than, breaks = f.AtMost, "the rate at which it broke"
+	}
+	return fmt.Sprintf("with %d in flight at most it does %s, %s times %s", x.InFlight, perSecond(x.Rate()),
+		unit.Decimal(x.Rate()/than, 2), breaks)
 }
 
 // refusesUnslowed says that calls are refused while those that are served take as long as ever; "" if that was not

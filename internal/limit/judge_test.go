@@ -544,3 +544,59 @@ func TestFullWith(t *testing.T) {
 		}
 	}
 }
+
+// TestFarBeyondTheCapacity: a target that does far more on few connections than the rate at which it breaks on many is
+// not "full" with so few, whatever it uses up then. Where calls hang on connections that never carry an answer, and the
+// others are as fast as ever, its connections are limited.
+func TestFarBeyondTheCapacity(t *testing.T) {
+	plateau := func(rate float64) []Experiment {
+		out := []Experiment{counted(1, rate), counted(2, rate), counted(4, rate)}
+		for i := range out {
+			out[i].Service = 0.0002 * float64(out[i].InFlight)
+		}
+		return out
+	}
+	computes := plateau(4900)
+	for i := range computes {
+		computes[i].Account = &Account{Seconds: 1, CPU: new(1.9), HostBusy: new(0.99), Processors: 2}
+	}
+	refuses := plateau(4900)
+	for i := range refuses {
+		refuses[i].Bad = 4900
+	}
+	hung := Hung{Rate: 264, Calls: 467, Unserved: 460, Service: 0.0002}
+	for name, c := range map[string]struct {
+		made         []Experiment
+		hung         Hung
+		lo, rate, hi float64
+		atMost       float64
+		want         Kind
+		says, not    string
+	}{
+		"new connections hang": {
+			plateau(4900), hung, 180, 235, 277, 0, Connections,
+			"with 1 in flight at most it does 4902/s, 21 times the capacity", "full",
+		},
+		"it computes": {computes, hung, 180, 235, 277, 0, Connections, "460 of 467 calls", "full"},
+		"no capacity": {plateau(4900), hung, 0, 0, 0, 264, Connections, "times the rate at which it broke", "full"},
+		"all hang": {
+			plateau(4900),
+			Hung{264, 467, 90, 0.0002},
+			180, 235, 277, 0, Unknown,
+			"it broke by how many calls", "full",
+		},
+		"few hang": {plateau(4900), Hung{264, 9, 9, 0.0002}, 180, 235, 277, 0, Unknown, "it broke by how many", "full"},
+		"all wait": {plateau(4900), Hung{264, 467, 460, 3}, 180, 235, 277, 0, Unknown, "it broke by how many", "full"},
+		"refusals": {refuses, hung, 180, 235, 277, 0, Unknown, "fits no single limit", "times the capacity"},
+		"the same": {plateau(250), hung, 180, 235, 277, 0, Unknown, "the rate is 250/s with 1", "times the capacity"},
+	} {
+		v := Judge(Evidence{
+			Rate: c.rate, Lo: c.lo, Hi: c.hi, AtMost: c.atMost, Idle: 0.00025, Hung: c.hung, Experiments: c.made,
+			Signature: signature.Verdict{Class: signature.Unknown},
+		})
+		said := strings.Join(v.Evidence, "\n")
+		if v.Kind != c.want || !strings.Contains(said, c.says) || strings.Contains(said, c.not) || v.Prediction != nil {
+			t.Errorf("%s: %s %q, prediction %+v", name, v.Kind, v.Evidence, v.Prediction)
+		}
+	}
+}

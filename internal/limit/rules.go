@@ -16,6 +16,9 @@ const (
 	// packet is how many bytes one packet carries. With leastBandwidth bytes per second or more, they are taken for what
 	// sets the rate.
 	packet, leastBandwidth = 1460, 100_000
+	// farBeyond is by how much an experiment must exceed the rate at which a target breaks to be about something else: an
+	// allowance, or a host that is less busy, explains less.
+	farBeyond = 2
 )
 
 // moved names the limit that was moved, if the rate moved with it.
@@ -307,6 +310,20 @@ func connections(f *facts) *Verdict {
 	}
 	return likely(Connections, fmt.Sprintf("%.0f at a time", n), fmt.Sprintf("%.0f connections were served, and others "+
 		"never: one call at a time gets %s, and %.0f of them the capacity", n, perSecond(one.measured().rate), n))
+}
+
+// moreConnections names a limit on the connections of a target that serves far more calls per second on few than it
+// breaks at on many: calls hang there on connections that never carry an answer, while others are answered as fast as
+// ever.
+func moreConnections(f *facts) *Verdict {
+	h, x := &f.Hung, f.beyond()
+	if x == nil || h.Calls < fewEnds || 10*h.Unserved < 9*h.Calls || h.Service <= 0 ||
+		h.Service > 3*max(f.Idle, x.Service) || x.Rate() < farBeyond*h.Rate {
+		return nil
+	}
+	return likely(Connections, "", f.farAbove(), fmt.Sprintf("at %s %d of %d calls without an answer were on connections "+
+		"that never carried one, and the other calls took %s", perSecond(h.Rate), h.Unserved, h.Calls,
+		unit.Seconds(h.Service)))
 }
 
 // servedAtOnce returns how many calls were served at a time at most (Little's law), in any experiment: that many
