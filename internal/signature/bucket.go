@@ -8,9 +8,10 @@ import (
 	"tare/internal/stat"
 )
 
-// tokenBucket is about steady limits on the rate.
+// tokenBucket is about steady limits on the rate that refuse at once. One that holds calls back first is a queue from
+// outside, so calls that waited do not exclude a limit on the rate.
 var tokenBucket = definition{
-	class: TokenBucket, phrase: "a steady limit on the rate", least: 0.75, refuses: true,
+	class: TokenBucket, phrase: "a steady limit on the rate that lets no call wait", least: 0.75, refuses: true,
 	traits: Traits{Steady: true, Saves: true, Limiter: true},
 	score:  (*features).bucketScore,
 	doubt:  (*features).doubtBucket,

@@ -42,6 +42,34 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// TestLimitThatDelays: a limit on the rate that holds some calls back and refuses the others is a steady one. That its
+// calls have waited excludes only a limit that lets none wait.
+func TestLimitThatDelays(t *testing.T) {
+	const rate, burst, takes = 50, 20, 50 * ms
+	next := time.Second // when the next call passes
+	e := scene(104, rate, func(_ int, at time.Duration) load.Call {
+		if passes := max(at, next); passes-at <= burst*time.Second/rate {
+			next = passes + time.Second/rate
+			return load.Call{Conn: 1, Done: passes + takes}
+		}
+		return load.Call{Conn: 1, Done: at + ms/2, Outcome: load.Refused}
+	})
+	e.BaseP50, e.BaseP99, e.BaseMean = takes, takes, takes
+	f := Classify(e).Failure()
+	waited := 0
+	for _, x := range f.Excluded {
+		if strings.HasSuffix(x.By, "they had waited") {
+			waited++
+			if !strings.HasSuffix(x.What, "that lets no call wait") {
+				t.Errorf("not %s: %s", x.What, x.By)
+			}
+		}
+	}
+	if f.Class != Shedding || waited != 1 {
+		t.Errorf("failure %s, excluded %+v", f.Class, f.Excluded)
+	}
+}
+
 // TestFailureOfThrottledService: without a queue that was seen, nothing is known of how a throttled service fails.
 func TestFailureOfThrottledService(t *testing.T) {
 	e := scenes()[Unknown]
