@@ -16,9 +16,7 @@ func (f *facts) excluded(k Kind) (out []signature.Exclusion) {
 	}
 	add(Connections, "a limit on connections", f.againstConnections())
 	add(CPUQuota, "a CPU quota", f.againstQuota())
-	if f.cpu >= 0 && f.processors >= 0 && f.processors < 0.7 && f.host >= 0 && !f.crowded() {
-		add(Processors, "the processors", f.used())
-	}
+	add(Processors, "the processors", f.againstProcessors())
 	add(Bandwidth, "bandwidth", f.againstBandwidth())
 	if f.collecting >= 0 && f.collecting < 0.2 {
 		add(Collector, "garbage collection", "it stopped the target for "+percent(f.collecting)+" of the time")
@@ -38,6 +36,14 @@ func (f *facts) againstConnections() string {
 		return "the rate is " + s
 	}
 	return ""
+}
+
+// againstProcessors is the observation that the target left processors unused that nothing else kept busy.
+func (f *facts) againstProcessors() string {
+	if f.cpu < 0 || f.processors < 0 || f.processors >= 0.7 || f.host < 0 || f.crowded() {
+		return ""
+	}
+	return f.used()
 }
 
 // againstBandwidth is the observation that the time of an answer passes after its first byte, and the answer is small.

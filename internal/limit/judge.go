@@ -1,8 +1,10 @@
 package limit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tare/internal/capacity"
 	"tare/internal/signature"
@@ -143,7 +145,7 @@ func (f *facts) sameRate() string {
 func (f *facts) unexplained() (out []string) {
 	switch {
 	case len(f.all) == 0:
-		return []string{"no experiment was made that would tell"}
+		return []string{f.untold()}
 	case f.refusesUnslowed() != "":
 		out = append(out, f.refusesUnslowed())
 	case f.beyond() != nil:
@@ -153,12 +155,8 @@ func (f *facts) unexplained() (out []string) {
 		out = append(out, fmt.Sprintf("one call in flight at a time takes %s, and a rare one %s: it waits for something "+
 			"else than other calls", unit.Seconds(f.single().Service), unit.Seconds(f.Idle)))
 	case f.atOnce() >= 0.8 && f.grows() && f.keepsBusy():
-		bandwidth := ", bandwidth"
-		if f.againstBandwidth() != "" {
-			bandwidth = ""
-		}
-		out = append(out, fmt.Sprintf("it is full with %s: processors, workers, a pool, a lock%s, or a limit that lets "+
-			"calls wait look alike from outside", f.inFlight(f.atOnce()), bandwidth))
+		out = append(out, fmt.Sprintf("it is full with %s: %s, or a limit that lets calls wait look alike from outside",
+			f.inFlight(f.atOnce()), strings.Join(f.fillable(), ", ")))
 	case f.sameRate() != "":
 		out = append(out, fmt.Sprintf("the rate is %s: what it is short of cannot be seen from outside", f.sameRate()))
 	case f.fallsShort(f.full().measured()) && f.full().Service < 1.5*f.all[0].Service:
@@ -175,6 +173,41 @@ func (f *facts) unexplained() (out []string) {
 	}
 	if f.account != nil && f.cpu >= 0 && f.host >= 0 {
 		out = append(out, fmt.Sprintf("%s, and the host was busy for %s of the time", f.used(), percent(f.host)))
+	}
+	return out
+}
+
+// untold says why no experiment tells a rate.
+func (f *facts) untold() string {
+	var late, hung int
+	var because string
+	for i := range f.Experiments {
+		switch x := &f.Experiments[i]; {
+		case x.Late != "":
+			late, because = late+1, cmp.Or(because, x.Late)
+		case x.hangs():
+			hung++
+		}
+	}
+	made := unit.Count(len(f.Experiments), "experiment")
+	switch {
+	case late > 0:
+		return fmt.Sprintf("of %s, the generator spoiled %d: %s", made, late, because)
+	case hung > 0:
+		return fmt.Sprintf("of %s, calls hung in %d", made, hung)
+	}
+	return "no experiment was made that would tell"
+}
+
+// fillable are the things that look alike from outside when so many calls fill the target, without those that an
+// observation contradicts.
+func (f *facts) fillable() (out []string) {
+	if f.againstProcessors() == "" {
+		out = append(out, "processors")
+	}
+	out = append(out, "workers", "a pool", "a lock")
+	if f.againstBandwidth() == "" {
+		out = append(out, "bandwidth")
 	}
 	return out
 }

@@ -545,6 +545,36 @@ func TestFullWith(t *testing.T) {
 	}
 }
 
+// TestWhatIsSaidWithoutALimit: experiments that were spoiled were made, and what an observation contradicts is not
+// among what may be full.
+func TestWhatIsSaidWithoutALimit(t *testing.T) {
+	full := []Experiment{counted(1, 50), counted(2, 100), counted(4, 200), counted(8, 200), counted(16, 200)}
+	idle := slices.Clone(full)
+	for i := range full {
+		full[i].Service = max(0.02, 0.005*float64(full[i].InFlight))
+		idle[i] = full[i]
+		idle[i].Account = &Account{Seconds: 2, CPU: new(0.05), HostBusy: new(0.2), Processors: 2}
+	}
+	late, hung := counted(1, 29), Experiment{InFlight: 4, Seconds: 1, Counts: []int{1, 0, 0, 0, 0, 0}, Service: 0.003}
+	late.Late = "it had no processor for 26 % of the time"
+	const alike = "it is full with about 4 in flight: "
+	for name, c := range map[string]struct {
+		made []Experiment
+		want string
+	}{
+		"none":                       {nil, "no experiment was made that would tell"},
+		"late":                       {[]Experiment{late, late}, "of 2 experiments, the generator spoiled 2: it had no processor"},
+		"hung":                       {[]Experiment{hung}, "of 1 experiment, calls hung in 1"},
+		"full, from outside":         {full, alike + "processors, workers, a pool, a lock, bandwidth, or a limit"},
+		"full, with idle processors": {idle, alike + "workers, a pool, a lock, bandwidth, or a limit"},
+	} {
+		v := Judge(Evidence{Rate: 200, Lo: 195, Hi: 205, Idle: .02, Signature: queueing(), Experiments: c.made})
+		if v.Kind != Unknown || !strings.HasPrefix(v.Evidence[0], c.want) {
+			t.Errorf("%s: %s %q", name, v.Kind, v.Evidence)
+		}
+	}
+}
+
 // TestFarBeyondTheCapacity: a target that does far more on few connections than the rate at which it breaks on many is
 // not "full" with so few, whatever it uses up then. Where calls hang on connections that never carry an answer, and the
 // others are as fast as ever, its connections are limited.
