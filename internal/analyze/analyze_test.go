@@ -54,7 +54,7 @@ func TestRecordsLoseNothing(t *testing.T) {
 	if len(rep.Capacity) != 1 {
 		t.Fatalf("%d capacities", len(rep.Capacity))
 	}
-	want := capacityOf("default", &live)
+	want := capacityOf("default", &live, &tr)
 	want.Limit, want.Failure = namesOf(&record.Trial{}, &live, &tr)
 	if d := cmp.Diff(want, rep.Capacity[0]); d != "" {
 		t.Errorf("live and from the record (-live +record):\n%s", d)

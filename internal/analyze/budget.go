@@ -223,6 +223,8 @@ func (a *analysis) capacityFinding(b *budget.Budget, treatment string) finding {
 		return finding{
 			Interval: budget.Interval{Value: 0, Lo: 0, Hi: *c.SLOFails}, how: "no rate was found at which it holds",
 		}
+	case b.Metric == "slo_capacity" && c.Objective != nil:
+		return unmeasured("%s", c.Objective.Reason)
 	case b.Metric == "slo_capacity":
 		return unmeasured("no latency objective was given")
 	}

@@ -43,7 +43,7 @@ func (a *analysis) capacity(t *record.Trial) error {
 	calls := t.Log()
 	trace.Calls = calls
 	res := capacity.Assess(*trace)
-	out := capacityOf(t.Treatment, &res)
+	out := capacityOf(t.Treatment, &res, trace)
 	if res.Broke && res.Valid {
 		out.Limit, out.Failure = namesOf(t, &res, trace)
 	}
@@ -126,9 +126,12 @@ func (a *analysis) doubt(c *report.Capacity, trace *capacity.Trace) {
 	default:
 		a.flaws.open = append(a.flaws.open, fmt.Sprintf("%s: no capacity was found%s", name, because(c.Reason)))
 	}
+	if o := c.Objective; o != nil && o.Reason != "" {
+		a.flaws.open = append(a.flaws.open, fmt.Sprintf("%s: no rate is known at which %s%s", name, o, because(o.Reason)))
+	}
 }
 
-func capacityOf(treatment string, r *capacity.Result) report.Capacity {
+func capacityOf(treatment string, r *capacity.Result, trace *capacity.Trace) report.Capacity {
 	c := report.Capacity{
 		Treatment: treatment, Broke: r.Broke, Rate: known(r.Rate), Lo: known(r.Lo), Hi: known(r.Hi),
 		AtLeast: known(r.AtLeast),
@@ -140,6 +143,9 @@ func capacityOf(treatment string, r *capacity.Result) report.Capacity {
 	}
 	if c.Rate == nil {
 		c.Lo, c.Hi = nil, nil
+	}
+	if trace.SLO > 0 && trace.Stop != capacity.StopLadder {
+		c.Objective = &report.Latency{Limit: trace.SLO.Seconds(), Share: trace.SLOShare, Reason: r.SLOUnknown}
 	}
 	for _, f := range r.Findings {
 		c.Findings = append(c.Findings, report.Finding{Kind: string(f.Kind), Sentence: f.Sentence})

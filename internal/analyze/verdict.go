@@ -90,5 +90,8 @@ func verdict(r *report.Report, f flaws) (report.Verdict, string) {
 	case overall == report.Pass:
 		return overall, fmt.Sprintf("%s kept", unit.Count(len(all), "budget"))
 	}
+	if slices.ContainsFunc(r.Capacity, func(c report.Capacity) bool { return c.Objective != nil }) {
+		return report.None, "no budget limits the rate at which the latency objective holds: slo_capacity >= 100/s would"
+	}
 	return report.None, "no budget was given"
 }

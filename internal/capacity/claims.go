@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"tare/internal/budget"
 	"tare/internal/signature"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // This file is the only place that decides what a report may say of a capacity. Every statement is a field of Result,
@@ -208,6 +210,26 @@ func (r *Result) sloRate(t Trace) {
 			r.SLOFails = rate
 		}
 	}
+	if t.SLO > 0 && t.Stop != StopLadder && r.SLORate == 0 && r.SLOFails == 0 {
+		r.SLOUnknown = t.sloUnknown()
+	}
+}
+
+// sloUnknown says why no rate is known to hold the latency objective or to miss it.
+func (t Trace) sloUnknown() string {
+	var tried []string
+	for i := range t.Steps {
+		if s := &t.Steps[i]; s.Role == RoleSLO {
+			tried = append(tried, unit.PerSecond(s.Rate))
+		}
+	}
+	switch {
+	case len(tried) > 0:
+		return "noise left it open at " + strings.Join(tried, ", ")
+	case t.Reason != "":
+		return "no rate was tried for it: " + t.Reason
+	}
+	return "no rate was tried for it, since none was seen to hold"
 }
 
 // A FindingKind names something that was seen beside the class of a failure. Its word is the same in all outputs.

@@ -28,6 +28,8 @@ type Result struct {
 	VerifiedLow, VerifiedHigh float64
 	// SLORate is the highest rate at which the latency objective held, SLOFails the lowest above it at which it did not.
 	SLORate, SLOFails float64
+	// SLOUnknown says why neither is known although an objective was given.
+	SLOUnknown string
 	// Burst is how many calls above the capacity the target took before it broke; nil where that has no meaning.
 	Burst     *float64
 	Signature signature.Verdict // how it broke

@@ -26,6 +26,7 @@ type Capacity struct {
 	VerifiedHigh *float64 `json:"verified_high,omitempty"` // a rate that was seen to fail
 	SLORate      *float64 `json:"slo_rate,omitempty"`      // the highest rate at which the latency objective held
 	SLOFails     *float64 `json:"slo_fails,omitempty"`     // the lowest rate above it at which it did not
+	Objective    *Latency `json:"objective,omitempty"`     // what the search was asked to hold; absent: nothing
 	Burst        *float64 `json:"burst,omitempty"`         // calls beyond the rate that were served from a full bucket
 	// Limit is what sets the rate, Failure what callers meet above it; both are absent if it did not break.
 	Limit   *limit.Verdict     `json:"limit,omitempty"`
@@ -46,6 +47,18 @@ type Capacity struct {
 	Stop   string  `json:"stop,omitempty"`
 	Reason string  `json:"reason,omitempty"`
 	Points []Point `json:"points,omitempty"` // of a ladder
+}
+
+// Latency is a latency objective: at most this share of the calls takes longer than the limit.
+type Latency struct {
+	Limit float64 `json:"limit"` // seconds
+	Share float64 `json:"share"`
+	// Reason says why no rate is known to hold it or to miss it; absent: one is.
+	Reason string `json:"reason,omitempty"`
+}
+
+func (l *Latency) String() string {
+	return "at most " + unit.Decimal(100*l.Share, 5) + "% of the calls take longer than " + unit.Seconds(l.Limit)
 }
 
 // Finding is something that was seen beside the class of a failure: "cold-start", "autoscaling", "spent-credits",

@@ -338,7 +338,11 @@ func facts(c *Capacity) []block {
 	}
 	add("Seen to hold", opt(c.VerifiedLow, unit.PerSecond), "")
 	add("Seen to break", opt(c.VerifiedHigh, unit.PerSecond), "")
-	add("Within its latency objective", opt(c.SLORate, rate), "up to this rate")
+	note := ""
+	if c.SLORate != nil {
+		note = "up to this rate"
+	}
+	add("Within its latency objective", c.objectiveRate(), note)
 	if c.Burst != nil && *c.Burst >= 1 {
 		add("Burst", unit.Number(*c.Burst)+" calls", "taken beyond the rate")
 	}
@@ -388,7 +392,7 @@ func capacities(r *Report) *grid {
 		}
 		t.add(c.Treatment, c.Operation, value, strings.TrimSpace(interval(c.Lo, c.Hi, rate)),
 			opt(c.VerifiedLow, unit.PerSecond),
-			opt(c.VerifiedHigh, unit.PerSecond), opt(c.SLORate, rate), opt(c.Burst, unit.Number), statementOf(c.Limit),
+			opt(c.VerifiedHigh, unit.PerSecond), c.objectiveRate(), opt(c.Burst, unit.Number), statementOf(c.Limit),
 			statementOf(c.Failure),
 			comesBack(c))
 	}

@@ -313,10 +313,11 @@ func (r *Report) nextSearch() []string {
 	var out []string
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
-		if c.Rate != nil {
+		untried := c.Stop == string(capacity.StopTime) && c.Objective != nil && c.Objective.Reason != ""
+		if c.Rate != nil && !untried {
 			continue
 		}
-		next := afterStop(capacity.Stop(c.Stop), c.AtLeast != nil)
+		next := afterStop(capacity.Stop(c.Stop), c.AtLeast != nil && !untried)
 		if next != "" && !slices.Contains(out, next) {
 			out = append(out, next)
 		}

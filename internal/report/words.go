@@ -102,12 +102,8 @@ func (c *Capacity) effort() string {
 // otherNumbers returns the other numbers of a capacity.
 func (c *Capacity) otherNumbers() []string {
 	var out []string
-	if c.SLORate != nil {
-		above := ""
-		if c.SLOFails != nil {
-			above = ", and not at " + Rate(*c.SLOFails) + " /s"
-		}
-		out = append(out, "holds its latency objective up to "+Rate(*c.SLORate)+" /s"+above)
+	if text := c.withinObjective(); text != "" {
+		out = append(out, text)
 	}
 	if c.Burst != nil && *c.Burst >= 1 {
 		out = append(out, "takes a burst of "+unit.Number(math.Round(*c.Burst))+" calls beyond the rate")
@@ -116,6 +112,38 @@ func (c *Capacity) otherNumbers() []string {
 		out = append(out, f.Kind+": "+f.Sentence)
 	}
 	return out
+}
+
+// withinObjective says at which rates the latency objective holds; "" where none was given.
+func (c *Capacity) withinObjective() string {
+	objective := "its latency objective"
+	if c.Objective != nil {
+		objective += " (" + c.Objective.String() + ")"
+	}
+	switch {
+	case c.SLORate != nil && c.SLOFails != nil:
+		return "holds " + objective + " up to " + Rate(*c.SLORate) + " /s, and not at " + Rate(*c.SLOFails) + " /s"
+	case c.SLORate != nil:
+		return "holds " + objective + " up to " + Rate(*c.SLORate) + " /s"
+	case c.SLOFails != nil:
+		return "misses " + objective + " at " + Rate(*c.SLOFails) + " /s; no rate was seen to hold it"
+	case c.Objective != nil:
+		return "no rate is known to hold or to miss " + objective + because(c.Objective.Reason)
+	}
+	return ""
+}
+
+// objectiveRate is the highest rate within the latency objective, or what is known of it; "" where none was given.
+func (c *Capacity) objectiveRate() string {
+	switch {
+	case c.SLORate != nil:
+		return rate(*c.SLORate)
+	case c.SLOFails != nil:
+		return "< " + rate(*c.SLOFails)
+	case c.Objective != nil:
+		return "not known"
+	}
+	return ""
 }
 
 // recovery returns the label and the sentence of the recovery probe; both are empty if it was not made. A target that
