@@ -316,5 +316,8 @@ func parseURL(text string, schemes []string) (*url.URL, error) {
 		return nil, errors.New("url: the URL must end with its host or path: a query may hold secrets, and the adapter " +
 			"adds its own")
 	}
+	if err := kit.CheckPort(u); err != nil {
+		return nil, fmt.Errorf("url: %w", err)
+	}
 	return u, nil
 }

@@ -121,6 +121,7 @@ func TestValidate(t *testing.T) {
 		{"adapter: opa, load: true, url: 'http://me:pass@127.0.0.1'", "url", "must not hold credentials"},
 		{"adapter: opa, load: true, url: 'http://127.0.0.1:8080?x=1'", "url", "query"},
 		{"adapter: opa, load: true, url: 'ftp://127.0.0.1'", "url", "ftp"},
+		{"adapter: opa, load: true, url: 'http://127.0.0.1:0'", "url", "from 1 to 65535"},
 		{opa + "load: true, tls: {insecure: true}", "tls", "not https"},
 		{"adapter: opa, load: true, url: https://127.0.0.1, tls: {cert: c}", "tls.key", "private key"},
 

@@ -204,6 +204,7 @@ func TestValidate(t *testing.T) {
 		{gceFields + "url: http://169.254.169.254/computeMetadata", "", "url", "must end with its host"},
 		{gceFields + "url: http://a:b@169.254.169.254", "", "url", "credentials"},
 		{gceFields + "url: 169.254.169.254", "", "url", "not a URL"},
+		{gceFields + "url: http://169.254.169.254:99999", "", "url", "from 1 to 65535"},
 		{gceFields + "url: http://127.0.0.1, embedded: {}", "", "embedded", "exclude"},
 		{gceFields + "url: http://169.254.169.254, identities: 2", "", "identities", "loopback"},
 		{gceFields + "operation: login", "", "operation", "token, identity"},

@@ -199,5 +199,5 @@ func parseURL(text string, r reach) (*url.URL, error) {
 	case u.Path != "" && u.Path != "/" && !r.path:
 		return nil, errors.New("the URL must end with its host: the adapter adds the path")
 	}
-	return u, nil
+	return u, kit.CheckPort(u)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -151,6 +152,62 @@ func startServer(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[1]+"_HOST", strings.TrimPrefix(s.URL, "http://"))
 }
 
+// TestAnswersHaveTheirNextStep: what is wrong with an address or a request is mended by no adapter.
+func TestAnswersHaveTheirNextStep(t *testing.T) {
+	t.Parallel()
+	needsAreas(t, "identity")
+	const credential, overTLS = "-H 'Authorization: @FILE'", "write https:// instead of http://"
+	speaks := func(status int, text string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, text)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secure.Close)
+	alerts, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = alerts.Close() })
+	go func() {
+		for {
+			c, err := alerts.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, "\x15\x03\x01\x00\x02\x02\x16") // unexpected message
+			_ = c.Close()
+		}
+	}()
+	plain := speaks(http.StatusNotFound, "")
+	for address, want := range map[string]string{
+		speaks(http.StatusUnauthorized, ""): credential,
+		speaks(http.StatusForbidden, ""):    credential,
+		plain:                               "give the path of a request that it answers",
+		speaks(http.StatusFound, ""):        `a redirect to "/elsewhere", and tare follows none; give the address that it leads to`,
+		speaks(http.StatusBadRequest, "<p>You're speaking plain HTTP to an SSL-enabled server port."): overTLS,
+		speaks(http.StatusBadRequest, "<p>The plain HTTP request was sent to HTTPS port"):             overTLS,
+		strings.Replace(secure.URL, "https:", "http:", 1):                                             overTLS,
+		"http://" + alerts.Addr().String():                                                            overTLS,
+
+		strings.Replace(plain, "http:", "https:", 1): "write http:// instead of https://",
+		"http://127.0.0.1:99999":                     "ports are numbers from 1 to 65535",
+
+		"http://me:hunter2@127.0.0.1": credential,
+	} {
+		said, code := runTare(t, "capacity", address, "--dry-run")
+		_, next, _ := strings.Cut(said, "; ")
+		if code != cli.ExitUsage || !strings.Contains(said, want) || strings.Contains(said, "hunter2") ||
+			strings.HasPrefix(next, "name it") {
+			t.Errorf("%s: exit %d, %s; want %q", address, code, said, want)
+		}
+	}
+}
+
 // TestGuess asks servers of real protocols which one they speak.
 func TestGuess(t *testing.T) {
 	t.Parallel()
@@ -173,7 +230,7 @@ func TestGuess(t *testing.T) {
 		{"sealed", "", "", "", "", "sealed or not initialized"},
 		{"elsewhere", "", "", "", "", `names an endpoint on another address: "http://192.0.2.1/token"`},
 		{"authority", "", "", "", "", "names an endpoint on another address"},
-		{"garbage", "", "", "", "", "was answered with status 404; name it: --adapter NAME"},
+		{"garbage", "", "", "", "", "was answered with status 404; give the path of a request that it answers, or name it: "},
 		{"types", "", "", "", "", "nothing tells which protocol"},
 		{"nothing", "", "", "", "", "nothing tells which protocol"},
 		{"metadata", "", "gce-metadata", "", "", "asks for the header Metadata-Flavor: Google"},

@@ -102,8 +102,37 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags, trust *kit.
 			}, nil
 		}
 	}
-	return spoken{}, usage("nothing tells which protocol %s speaks: GET %s was answered with status %d%s; name it: "+
-		"--adapter NAME ('tare list adapters')%s", u.Host, u, last.status, last.detail(), instead(clues))
+	return spoken{}, usage("nothing tells which protocol %s speaks: GET %s was answered with status %d%s; %s", u.Host, u,
+		last.status, last.detail(), a.nextAfter(last, u, "name it: --adapter NAME ('tare list adapters')"+instead(clues)))
+}
+
+// nextAfter says what to do about an answer that does not tell the protocol: most such answers have a cause that no
+// adapter mends. naming says how the protocol is named.
+func (a *app) nextAfter(h heard, u *url.URL, naming string) string {
+	refused := h.status == http.StatusUnauthorized || h.status == http.StatusForbidden
+	switch {
+	case u.Scheme == "http" && h.wantsTLS():
+		return "the server speaks TLS at this port: write https:// instead of http://, or another port"
+	case refused && a.sendsRequests():
+		return "give the credential that it wants by its place: -H 'Authorization: @FILE', or " + naming
+	case h.status == http.StatusNotFound:
+		return "give the path of a request that it answers, or " + naming
+	case h.status/100 == 3 && h.header.Get("Location") != "":
+		return "give the address that it leads to, if that is what you measure, or " + naming
+	}
+	return naming
+}
+
+// sendsRequests reports whether an adapter sends the request that the flags describe.
+func (a *app) sendsRequests() bool {
+	at, _ := a.speaker(func(x area.Adapter) bool { return x.Request != nil })
+	return at.area != ""
+}
+
+// wantsTLS reports whether the answer is that of nginx, Apache or Go to plain HTTP at a port for TLS.
+func (h heard) wantsTLS() bool {
+	return h.status == http.StatusBadRequest &&
+		(strings.Contains(h.begin, "HTTPS") || strings.Contains(h.begin, "SSL-enabled"))
 }
 
 // mostRequests is how many requests a guess makes: "6 GET requests".

@@ -39,7 +39,8 @@ func TestGuess(t *testing.T) {
 		{"any", "/", "hello", "toy-http", "  key: {env: TOY_KEY}\n", "it answers"},
 		{
 			"nothing", "/elsewhere", "hello", "", "",
-			"with status 404; name it: --adapter NAME ('tare list adapters'), or look whether it is a toy",
+			"with status 404; give the path of a request that it answers, or name it: --adapter NAME ('tare list adapters'), " +
+				"or look whether it is a toy",
 		},
 		{"garbage", "/toy", `{"toy":`, "", "", "nothing tells which protocol"},
 		{"types", "/toy", `{"toy":{}}`, "", "", "nothing tells which protocol"},
@@ -100,7 +101,7 @@ func TestGuessQuotesRefusals(t *testing.T) {
 		}))
 		_, _, err := guessed(t, server.URL, &sourceFlags{})
 		server.Close()
-		if want := `and the words "` + words + `"; name it: --adapter NAME`; err == nil ||
+		if want := `and the words "` + words + `"; `; err == nil ||
 			strings.Contains(err.Error(), want) != c.quoted || !c.quoted && strings.Contains(err.Error(), words) {
 			t.Errorf("status %d and %.40q: %v", c.status, c.body, err)
 		}

@@ -223,9 +223,14 @@ func (a *app) parseAddress(address string) (*url.URL, error) {
 			return nil, how
 		}
 		return nil, usage("this is not a URL with a host; write one such as http://127.0.0.1:8080")
+	case u.User != nil && a.sendsRequests():
+		return nil, usage("a URL must not hold credentials: they would be kept in the record; write the value of the " +
+			"header to a file, such as 'Basic …', and give its place: -H 'Authorization: @FILE'")
 	case u.User != nil:
-		return nil, usage("a URL must not hold credentials: they would be kept in the record; name them with --set " +
-			"'target.…={env: NAME}'")
+		return nil, usage("a URL must not hold credentials: they would be kept in the record; the page of the area " +
+			"('tare list areas') says where they go")
+	case kit.CheckPort(u) != nil:
+		return nil, usage("%w", kit.CheckPort(u))
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, usage("leave out the query of the URL, which may hold a secret%s", a.queries())
 	case u.Scheme != "http" && u.Scheme != "https" && len(a.speaking(u.Scheme)) == 0:

@@ -73,6 +73,15 @@ func ExplainDial(host string, err error) (f area.Finding, ok bool) {
 // HostPort returns the host of a URL with its port or, without one, with its scheme.
 func HostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), u.Scheme)) }
 
+// CheckPort returns an error if a URL has a port that is out of range.
+func CheckPort(u *url.URL) error {
+	text := u.Port()
+	if port, err := strconv.ParseUint(text, 10, 16); text != "" && (err != nil || port == 0) {
+		return fmt.Errorf("port %s: ports are numbers from 1 to 65535", text)
+	}
+	return nil
+}
+
 // LoopbackURL reports whether the host of a URL is this machine, as LoopbackHost does. An empty URL means a server that
 // tare starts on this machine.
 func LoopbackURL(text string) bool {

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"tare/area"
@@ -137,9 +138,12 @@ func ExplainTLS(err error) (f area.Finding, ok bool) {
 	case errors.As(err, &verified):
 		f.Path, f.Message = "tls.ca", "the server's certificate is not valid: "+verified.Error()
 		f.Hint = "renew it"
-	case errors.As(err, &plain):
+	case errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
 		f.Path, f.Message = "url", "the server does not speak TLS at this port"
 		f.Hint = "write http:// instead of https://, or another port"
+	case strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`): // an alert of TLS
+		f.Path, f.Message = "url", "the server speaks TLS at this port"
+		f.Hint = "write https:// instead of http://, or another port"
 	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls:"):
 		return explainAlert(f, err), true
 	default:
