@@ -48,7 +48,7 @@ func unseen(root fs.FS, addr netip.AddrPort, env area.Env) []area.Finding {
 	}
 	f.Severity = area.Warning
 	f.Message = fmt.Sprintf("%s belongs to %s, so tare cannot see which process listens there; it sees no program of "+
-		"that user that is known to forward to another machine, and the rate is unbounded", addr, who)
+		"that user that is known to forward to another machine, and max_rate is not set", addr, who)
 	f.Hint = "if that port is forwarded to another machine, " + bound
 	return []area.Finding{f}
 }
