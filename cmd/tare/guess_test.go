@@ -208,6 +208,39 @@ func TestAnswersHaveTheirNextStep(t *testing.T) {
 	}
 }
 
+// TestNeedsAreSaidOfTheTarget: what a protocol needs says nothing about what is wrong with a budget, a rate or a path.
+func TestNeedsAreSaidOfTheTarget(t *testing.T) {
+	t.Parallel()
+	needsAreas(t, "identity")
+	plain := speak("plain", func(*http.Request) {})
+	t.Cleanup(plain.Close)
+	oidc := speak("oidc", func(*http.Request) {})
+	t.Cleanup(oidc.Close)
+	for _, c := range []struct {
+		args  []string
+		want  string
+		needs bool
+	}{
+		{[]string{"soak", plain.URL, "--for", "30s", "--budget", "p99 <= 20"}, "needs a unit", false},
+		{[]string{"soak", plain.URL, "--for", "30s", "--budget", "capacity >= 5/s"}, "budget", false},
+		{[]string{"guard", plain.URL, "--forbidden", "nope"}, "want a path", false},
+		{
+			[]string{"guard", plain.URL, "--forbidden", "/a", "--rates", "100/s", "--max-rate", "50/s"},
+			"max_rate", false,
+		},
+		{[]string{"guard", plain.URL}, "say what it must refuse: --without-header", true},
+		{[]string{"soak", oidc.URL + "/realms/a", "--for", "30s"}, "oidc-token needs a client", true},
+		{[]string{"soak", oidc.URL + "/realms/a", "--for", "30s", "--budget", "p99 <= 20"}, "oidc-token needs a client", true},
+	} {
+		said, code := runTare(t, append(c.args, "--dry-run")...)
+		hints := strings.Contains(said, "or write the file with --write FILE")
+		if code != cli.ExitUsage || !strings.Contains(said, c.want) || hints != c.needs ||
+			strings.Contains(said, "expects a token") {
+			t.Errorf("%q: exit %d, %s", c.args, code, said)
+		}
+	}
+}
+
 // TestGuess asks servers of real protocols which one they speak.
 func TestGuess(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,11 @@ func (a *app) incomplete(src source, x area.Composed, f *oneLineFlags, wrong []c
 	isGiven := func(d config.Diagnostic) bool {
 		return d.Path == "target.url" || isOfRequest(d.Path) || d.Path != "" && f.value(d.Path) != ""
 	}
-	if x.Needs == "" || err == nil || slices.ContainsFunc(wrong, isGiven) { // what is given is wrong
+	// What is given is wrong, or what is wrong is no field of the target, which Needs is about.
+	isOfTarget := func(d config.Diagnostic) bool {
+		return d.Severity == area.Error && (d.Path == "target" || strings.HasPrefix(d.Path, "target."))
+	}
+	if x.Needs == "" || err == nil || slices.ContainsFunc(wrong, isGiven) || !slices.ContainsFunc(wrong, isOfTarget) {
 		return err
 	}
 	a.tell("%s\n", x.Needs)

@@ -197,10 +197,13 @@ func (r *sentRequest) lines() string {
 	return out.String()
 }
 
-// isOfRequest reports whether the line of a path comes from the flags about headers and TLS.
+// isOfRequest reports whether the line of a path comes from the flags about headers, TLS and what must be refused.
 func isOfRequest(path string) bool {
-	section, _, _ := strings.Cut(strings.TrimPrefix(path, "target."), ".")
-	return slices.Contains([]string{"headers", "secret_headers", "tls"}, section)
+	section := strings.TrimPrefix(path, "target.")
+	if i := strings.IndexAny(section, ".["); i >= 0 {
+		section = section[:i]
+	}
+	return slices.Contains([]string{"headers", "secret_headers", "tls", "trespass"}, section)
 }
 
 // plain returns the adapter that sends the request of a command line.
