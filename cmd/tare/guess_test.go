@@ -230,7 +230,10 @@ func TestNeedsAreSaidOfTheTarget(t *testing.T) {
 		},
 		{[]string{"guard", plain.URL}, "say what it must refuse: --without-header", true},
 		{[]string{"soak", oidc.URL + "/realms/a", "--for", "30s"}, "oidc-token needs a client", true},
-		{[]string{"soak", oidc.URL + "/realms/a", "--for", "30s", "--budget", "p99 <= 20"}, "oidc-token needs a client", true},
+		{
+			[]string{"soak", oidc.URL + "/realms/a", "--for", "30s", "--budget", "p99 <= 20"},
+			"oidc-token needs a client", true,
+		},
 	} {
 		said, code := runTare(t, append(c.args, "--dry-run")...)
 		hints := strings.Contains(said, "or write the file with --write FILE")

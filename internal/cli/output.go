@@ -79,6 +79,8 @@ func parseOutputs(values []string) ([]output, error) {
 		}
 		if !toFile {
 			toStdout++
+		} else if err := files.CheckSave(file); err != nil {
+			return nil, usage("-o %s: %w", v, err)
 		}
 		outs = append(outs, output{
 			form: form, file: file, encode: enc, brief: brief && form == "text" && !toFile,
@@ -137,9 +139,7 @@ func (a *app) report(dir string, outs []output) (*record.Record, error) {
 		return rec, err
 	}
 	a.windows(dir, rec, rep)
-	if err := a.writeAll(outs, rep, "tare report "+dir+" --all, or the page"); err != nil {
-		return rec, err
-	}
+	unwritten := a.writeAll(outs, rep, "tare report "+dir+" --all, or the page")
 	name := filepath.Join(dir, pageFile)
 	// The report has been written: a read-only folder, such as one in an archive, is no reason to fail.
 	if err := writeInto(dir, pageFile, func(w io.Writer) error { return report.HTML(w, rep) }); err != nil {
@@ -148,20 +148,22 @@ func (a *app) report(dir string, outs []output) (*record.Record, error) {
 		a.tell("page    %s\n", name)
 	}
 	a.github(rep)
+	if unwritten != nil {
+		return rec, fmt.Errorf("%w; next: tare report %s -o FORMAT=FILE writes it from the record", unwritten, dir)
+	}
 	return rec, a.verdictOf(rep)
 }
 
-// writeAll writes a report in every requested format. Brief text names rest as the way to the whole.
-func (a *app) writeAll(outs []output, rep *report.Report, rest string) error {
+// writeAll writes a report in every requested format, also after one that cannot be written. Brief text names rest as
+// the way to the whole.
+func (a *app) writeAll(outs []output, rep *report.Report, rest string) (err error) {
 	for _, o := range outs {
 		if o.brief {
 			o.rest = rest
 		}
-		if err := a.write(o, rep); err != nil {
-			return err
-		}
+		err = errors.Join(err, a.write(o, rep))
 	}
-	return nil
+	return err
 }
 
 // write encodes to standard output or to a file. It never leaves an incomplete file.

@@ -41,6 +41,23 @@ func Save(path string, write func(io.Writer) error) error {
 	})
 }
 
+// CheckSave returns the error that Save would fail with for want of a folder, or of the right to write there.
+func CheckSave(path string) error {
+	return inFolder(path, func(dir int, name string) error {
+		var st unix.Stat_t
+		err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return err
+		case err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR:
+			return unix.EISDIR
+		case err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG:
+			return nil // a pipe, a device, or a link to one
+		}
+		return unix.Faccessat(dir, ".", unix.W_OK, unix.AT_EACCESS)
+	})
+}
+
 // openStream opens a pipe, a device, or a descriptor of this process such as /dev/stdout, to write into it. It returns
 // nil where none of them is at path. It follows links of root's and of this user's.
 func openStream(path string) (stream *os.File, err error) {
