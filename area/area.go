@@ -173,7 +173,8 @@ type Parts struct {
 	// `tare compare -- COMMAND COMMAND…`. The first area that has it answers.
 	CompareCommands func(commands []string) (Composed, error)
 	// ComparePolicies composes the experiment that compares the policies of files or folders with the first of them, or
-	// one with no policy, for `tare compare --policies`; false: they hold none of the area's.
+	// one with no policy, for `tare compare --policies`; false: they hold none that the area compares, and the error says
+	// why, if they hold what it knows.
 	ComparePolicies func(bundles []string) (Composed, bool, error)
 	// DoctorModes are the area's modes of `tare doctor`.
 	DoctorModes func() []Mode

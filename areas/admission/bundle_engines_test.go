@@ -232,8 +232,8 @@ func TestGatekeepersCELHidden(t *testing.T) {
 	}
 }
 
-// TestGatekeeperQuotes: a constraint is not proved by what another one says of it, not even on a line of its own, and is
-// by denying what another one, named before it, denies as well.
+// TestGatekeeperQuotes: a constraint is not proved by what another one says of it, not even on a line of its own, and
+// is by denying what another one, named before it, denies as well.
 func TestGatekeeperQuotes(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 
 // comparePolicies is area.Parts.ComparePolicies.
 func comparePolicies(bundles []string) (area.Composed, bool, error) {
+	var why error // the first bundle that holds none has none
 	none := 0
 	for _, at := range bundles {
 		set, err := own.Read(at, true)
@@ -23,12 +24,15 @@ func comparePolicies(bundles []string) (area.Composed, bool, error) {
 		switch {
 		case errors.Is(err, own.ErrNone):
 			none++
+			if why == nil && set.HoldsObjects() {
+				why = area.Usage("%w", err)
+			}
 		case err != nil:
 			return area.Composed{}, true, area.Usage("%w", err)
 		}
 	}
 	if none == len(bundles) {
-		return area.Composed{}, false, nil
+		return area.Composed{}, false, why
 	}
 	what := fmt.Sprintf("the policies of %s with those of %s", strings.Join(shell.Words(bundles[1:]), ", "), bundles[0])
 	if len(bundles) == 1 {

@@ -91,18 +91,25 @@ func (a *app) compareCommands(ctx context.Context, commands []string, f *oneLine
 	return usage("this tare has no area that measures commands: it was built with %s", strings.Join(a.Areas.Names(), ", "))
 }
 
-// comparePolicies asks the areas that know such policies.
+// comparePolicies asks the areas that know such policies, and says why the first that knows them cannot compare them.
 func (a *app) comparePolicies(ctx context.Context, bundles []string, f *oneLineFlags) error {
+	var why error
 	for _, ar := range a.Areas {
 		compose := ar.Parts().ComparePolicies
 		if compose == nil {
 			continue
 		}
-		if x, ok, err := compose(bundles); err != nil {
+		switch x, ok, err := compose(bundles); {
+		case ok && err != nil:
 			return err
-		} else if ok {
+		case ok:
 			return a.askComposed(ctx, x, f)
+		case why == nil:
+			why = err
 		}
+	}
+	if why != nil {
+		return why
 	}
 	return usage("%s: no policies that this tare can compare: it was built with %s", strings.Join(bundles, ", "),
 		strings.Join(a.Areas.Names(), ", "))

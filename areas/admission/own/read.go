@@ -577,10 +577,16 @@ func (p *Policy) paramKind() (schema.GroupVersionKind, bool) {
 	return schema.FromAPIVersionAndKind(k.APIVersion, k.Kind), true
 }
 
+// HoldsObjects reports whether the bundle holds objects that are not put in force.
+func (s *Set) HoldsObjects() bool { return len(s.Left)+len(s.Untaken)+len(s.templates) > 0 }
+
 // check refuses a set in which something is missing or there twice.
 func (s *Set) check(from string) error {
 	if len(s.Policies) == 0 && len(s.Untaken) > 0 {
 		return fmt.Errorf("%s %w: left aside is %s", from, ErrNone, s.Untaken[0])
+	}
+	if len(s.Policies) == 0 && len(s.templates) > 0 {
+		return fmt.Errorf("%s %w: add a constraint of ConstraintTemplate %s", from, ErrNone, s.templates[0].GetName())
 	}
 	if len(s.Policies) == 0 {
 		return fmt.Errorf("%s %w", from, ErrNone)
