@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -92,13 +91,9 @@ func leastTrespasses(e *config.Experiment) uint64 {
 	if len(e.Load.Rates) == 0 {
 		return guard.Enough()
 	}
-	if length == 0 {
-		length = guard.UsualPoint
+	rates := make([]float64, len(e.Load.Rates))
+	for i, r := range e.Load.Rates {
+		rates[i] = float64(r)
 	}
-	share = guard.Share(share, float64(slices.Min(e.Load.Rates)))
-	n := 0.0
-	for _, r := range e.Load.Rates {
-		n += float64(r) * share * guard.Length(length, float64(r), share).Seconds()
-	}
-	return uint64(n)
+	return uint64(guard.Planned(length, share, rates))
 }

@@ -9,7 +9,10 @@ import (
 	"tare/area"
 	"tare/internal/budget"
 	"tare/internal/design"
+	"tare/internal/guard"
+	"tare/internal/metric"
 	"tare/internal/question"
+	"tare/internal/stat"
 	"tare/internal/unit"
 )
 
@@ -167,6 +170,33 @@ func (c *checker) judgeable(path string, b budget.Budget) {
 	}
 	if why := scope.Unprovable(b); why != "" {
 		c.warn(path, "%s: %s", b.Text, why)
+	}
+}
+
+// trespasses warns of limits that a guard at the given rates cannot show to be kept, for want of trespasses.
+func (c *checker) trespasses() {
+	known := !c.broken("load") && c.isValid("load.rates") && c.isValid("question")
+	if !known || !question.Of(c.e.Question).Answer.BreachesFirst {
+		return
+	}
+	e := c.e.WithDefaults()
+	rates := make([]float64, len(e.Load.Rates))
+	for i, r := range e.Load.Rates {
+		rates[i] = float64(r)
+	}
+	for _, text := range e.Budget {
+		b, err := budget.Parse(text)
+		if err != nil || b.Metric != metric.Permitted.Name {
+			continue
+		}
+		need := guard.Enough()
+		if b.Limit.Value > 0 {
+			need = stat.TrialsToBound(b.Limit.Value, guard.Level)
+		}
+		length, share := time.Duration(e.Load.Duration), float64(e.Load.Trespass)
+		if why := guard.TooFew(time.Duration(e.Load.MaxTime), length, share, rates, need); why != "" {
+			c.warn("load.rates", "%s: %s", text, why)
+		}
 	}
 }
 

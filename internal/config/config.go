@@ -147,6 +147,7 @@ func check(w *walker, e *Experiment, areas Areas) {
 	c.treatments()
 	c.load()
 	c.budget()
+	c.trespasses()
 	c.pins()
 }
 

@@ -3,6 +3,7 @@ package guard
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -281,6 +282,41 @@ func TestPlannedTrespassesAreEnough(t *testing.T) {
 		}
 		if decided < float64(Enough()) {
 			t.Errorf("capacity %v/s: %.0f trespasses, want %d", capacity, decided, Enough())
+		}
+	}
+}
+
+// TestTooFewTrespasses: rates at which a pass cannot have its trespasses in time are named, with the time that would
+// do.
+func TestTooFewTrespasses(t *testing.T) {
+	const minute = time.Minute
+	for name, x := range map[string]struct {
+		most  time.Duration
+		rates []float64
+		want  string
+	}{
+		"enough in the default time": {rates: []float64{20}},
+		"too slow for the default time": {
+			rates: []float64{4}, want: "it needs 1497 trespasses that the control decides, and at most about 1200 are offered " +
+				"in 10m: raise load.max_time to 14m, or offer higher rates",
+		},
+		"that time does":        {most: 14 * minute, rates: []float64{4}},
+		"too little time":       {most: minute, rates: []float64{20}, want: "at most about 600 are offered in 1m: "},
+		"the search gives them": {},
+	} {
+		got := TooFew(x.most, 0, 0.1, x.rates, Enough())
+		if (got == "") != (x.want == "") || !strings.Contains(got, x.want) {
+			t.Errorf("%s: %q, want %q", name, got, x.want)
+		}
+	}
+}
+
+// TestMoreInVain: a point that gave less than half of the trespasses that it was to give was in vain.
+func TestMoreInVain(t *testing.T) {
+	for decided, want := range map[uint64]bool{0: true, 40: true, 60: false} {
+		s := Seen{Point: Point{Rate: 100}, Trespasses: Trespasses{Refused: decided}}
+		if got := MoreInVain(&s, 5*time.Second, 0.2); got != want {
+			t.Errorf("%d of 100 decided: %v", decided, got)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 const (
@@ -27,9 +28,10 @@ const (
 	ShareWithin  = 15 * time.Second
 	// mostShare bounds the share of trespasses in the calls.
 	mostShare = 0.5
-	// MostRefined bounds the points that narrow the onset down, and MostMore those that give what a verdict lacks.
+	// MostRefined bounds the points that narrow the onset down, and MostVain those that were to give what a verdict lacks
+	// and gave less than half of it.
 	MostRefined = 6
-	MostMore    = 4
+	MostVain    = 4
 	// UsualTime bounds the points and the search of a treatment whose file does not.
 	UsualTime = 10 * time.Minute
 	// longestSearch bounds the search for the capacity, which only chooses the rates.
@@ -66,23 +68,54 @@ func Lasting(asked time.Duration, share float64, rates []float64) (sum time.Dura
 	return sum
 }
 
+// Planned is about how many trespasses points at the given rates have.
+func Planned(asked time.Duration, share float64, rates []float64) (sum float64) {
+	if len(rates) == 0 {
+		return 0
+	}
+	share = Share(share, slices.Min(rates))
+	for _, r := range rates {
+		sum += r * share * Length(cmp.Or(asked, UsualPoint), r, share).Seconds()
+	}
+	return sum
+}
+
 // Lacking is about how long the points last that are offered beside those at the given rates where these are too short
 // for the trespasses of a pass.
 func Lacking(asked time.Duration, share float64, rates []float64) time.Duration {
 	if len(rates) == 0 {
 		return 0
 	}
-	share = Share(share, slices.Min(rates))
-	expected := 0.0
-	for _, r := range rates {
-		expected += r * share * Length(cmp.Or(asked, UsualPoint), r, share).Seconds()
-	}
-	lacks := float64(Enough()) - expected
+	lacks := float64(Enough()) - Planned(asked, share, rates)
 	if lacks <= 0 {
 		return 0
 	}
-	seconds := min(1.1*lacks/(slices.Max(rates)*share), MostMore*LongestPoint.Seconds())
+	seconds := 1.1 * lacks / (slices.Max(rates) * Share(share, slices.Min(rates)))
 	return time.Duration(seconds * float64(time.Second)).Round(time.Second)
+}
+
+// TooFew says that points at the given rates and more of them cannot offer in their time as many trespasses as must be
+// decided, and what would do; "" where they can.
+func TooFew(most, asked time.Duration, share float64, rates []float64, need uint64) string {
+	if len(rates) == 0 {
+		return ""
+	}
+	expected, least := Planned(asked, share, rates), Lasting(asked, share, rates)
+	within := Within(most, asked, share, rates)
+	each := slices.Max(rates) * Share(share, slices.Min(rates))
+	offered := expected + max(0, within-least).Seconds()*each
+	if offered >= float64(need) {
+		return ""
+	}
+	lacks := 1.1 * (float64(need) - expected) / each
+	enough := (least + time.Duration(lacks*float64(time.Second)) + time.Minute).Truncate(time.Minute)
+	return fmt.Sprintf("it needs %d trespasses that the control decides, and at most about %.0f are offered in %s: raise "+
+		"load.max_time to %s, or offer higher rates", need, offered, unit.Duration(within), unit.Duration(enough))
+}
+
+// MoreInVain reports whether a point that was to give what a verdict lacks gave less than half of it.
+func MoreInVain(last *Seen, length time.Duration, share float64) bool {
+	return 2*float64(last.Trespasses.Decided()) < last.Rate*share*length.Seconds()
 }
 
 // SearchTime is how much of the time for a treatment its search may use.

@@ -103,6 +103,7 @@ func guardSearch(f *Forecast) (least, most time.Duration, parts []string) {
 	if len(f.Rates) > 0 {
 		least = guard.Lasting(length, f.Trespass, f.Rates)
 		most = least + max(least/4, guard.Lacking(length, f.Trespass, f.Rates))
+		most = max(least, min(most, guard.Within(f.MaxTime, length, f.Trespass, f.Rates)))
 		return least, most, []string{unit.Count(len(f.Rates), "point")}
 	}
 	longest := max(length, guard.LongestPoint)

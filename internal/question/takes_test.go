@@ -26,7 +26,7 @@ func TestTakes(t *testing.T) {
 	few := guardTakes(Forecast{
 		Treatments: 1, Rates: []float64{10}, Trespass: 0.5, Duration: unit.Duration(4 * time.Second),
 	})
-	if !strings.HasPrefix(few, "about 30s to 2m30s: 1 point; ") ||
+	if !strings.HasPrefix(few, "about 30s to 5m26s: 1 point; ") ||
 		!strings.HasSuffix(few, "; the preparation comes before") {
 		t.Error(few)
 	}

@@ -230,13 +230,16 @@ func (g *guarding) measureRates(ctx context.Context) (end guard.End, err error) 
 	if err != nil || end.Stop == guard.StopMaxTime {
 		return end, err
 	}
-	for range guard.MostMore {
+	for vain := 0; vain < guard.MostVain; {
 		rate, length, lacks := guard.More(g.seen, g.share, g.need())
 		if !lacks {
 			break
 		}
 		if fits, err := g.plain(ctx, rate, length, false); err != nil || !fits {
 			return end, err
+		}
+		if guard.MoreInVain(&g.seen[len(g.seen)-1], length, g.share) {
+			vain++
 		}
 	}
 	for range guard.MostRefined {

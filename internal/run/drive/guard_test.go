@@ -259,6 +259,20 @@ func TestGuardOffersGivenRates(t *testing.T) {
 	}
 }
 
+// TestGuardOfASlowRate: a low rate is offered for as long as a pass needs, if the time allows that.
+func TestGuardOfASlowRate(t *testing.T) {
+	g := guardQueue(t, guardLoad(func(l *run.Load) { l.Rates = []float64{10} }))
+	decided := 0.0
+	for _, p := range g.points {
+		if p.Condition == nil {
+			decided += p.Rate * (p.Segment.End - p.Segment.Start).Seconds() * guard.Share(0.1, 10)
+		}
+	}
+	if decided < 0.95*float64(guard.Enough()) { // which calls are trespasses is drawn by lot
+		t.Errorf("about %.0f trespasses, want %d", decided, guard.Enough())
+	}
+}
+
 // TestGuardOfASlowTarget: a target that needs three seconds for each call answers fresh ones after each point.
 func TestGuardOfASlowTarget(t *testing.T) {
 	l := guardLoad(func(l *run.Load) { l.Rates, l.Timeout = []float64{50, 120}, 10*time.Second })
