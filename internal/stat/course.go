@@ -28,6 +28,7 @@ func (s stepCourse) At(n float64) float64 {
 }
 
 // describe computes the band and the break from the best description, and describes a step or a knee.
+// A step that does not describe the costs is named only where it is a jump.
 func (g *GrowthFit) describe(d costs, y []float64, without [][]float64, t turn, o GrowthOptions) {
 	full, refit := g.course(d, t)
 	deleted := make([]course, len(without))
@@ -44,7 +45,14 @@ func (g *GrowthFit) describe(d costs, y []float64, without [][]float64, t turn, 
 	g.Band = func(n float64) Estimate {
 		return exponential(along(func(c course) float64 { return math.Log(c.At(n)) }))
 	}
-	if g.Unfit = d.missed(full, deleted, y, without, o); g.Unfit != nil {
+	g.Unfit = d.missed(full, deleted, y, without, o)
+	if len(t.steps) > 0 && g.Unfit != nil && !d.jumps(t.steps[0].split, o.Level) {
+		g.Reason = fmt.Sprintf("a step between %v and %v fits better than any one law, but is no jump: the cost changes "+
+			"similarly beside it", d.n[t.steps[0].split-1], d.n[t.steps[0].split])
+		g.describe(d, y, without, turn{reason: g.Reason}, o)
+		return
+	}
+	if g.Unfit != nil {
 		g.unfit(d, y, without, t, o)
 		return
 	}

@@ -113,6 +113,24 @@ func (d costs) across(i int, level float64) Estimate {
 	return exponential(t.Estimate)
 }
 
+// jumps reports whether the cost is known to change from size number i−1 to i more than twice as much as it changes on
+// either side of them, in the same direction and by as large a factor of the size. A smooth curve, however steep,
+// changes similarly between neighbouring sizes.
+func (d costs) jumps(i int, level float64) bool {
+	width := func(i int) float64 { return math.Log(d.n[i]) - math.Log(d.n[i-1]) }
+	up := math.Copysign(1, math.Log(d.across(i, level).Value))
+	for _, beside := range []int{i - 1, i + 1} {
+		times, more := 2*max(1, width(i)/width(beside)), make([]float64, d.blocks())
+		for b := range more {
+			more[b] = up * (d.log[i][b] - d.log[i-1][b] - times*(d.log[beside][b]-d.log[beside-1][b]))
+		}
+		if t, err := HodgesLehmann(more, level); err != nil || !(t.Lo > 0) {
+			return false
+		}
+	}
+	return true
+}
+
 // side fits the sizes of one side alone.
 func side(d costs, from, to int, without [][]float64, o GrowthOptions) *GrowthFit {
 	if to-from < sideSizes {

@@ -123,6 +123,37 @@ func TestNoStep(t *testing.T) {
 	}
 }
 
+// TestSmoothCurvesHaveNoStep: a smooth curve that no form describes is not said to jump where a step would describe it
+// best; a jump that is more than what the curve does beside it is.
+func TestSmoothCurvesHaveNoStep(t *testing.T) {
+	sizes := []float64{1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000}
+	falls := func(n float64) float64 { return 10 + 1000/(n+10) + 0.02*n }
+	for name, at := range map[string]func(n float64) float64{
+		"cost of an item in a batch": falls,
+		"falls at first":             func(n float64) float64 { return 10 + 1000/n + 0.1*n },
+		"falls as a root":            func(n float64) float64 { return 5 + 100/math.Sqrt(n) + 0.01*n },
+		"falls as a square":          func(n float64) float64 { return 10 + 3000/(n*n+9) + 1e-6*n*n },
+	} {
+		for _, noise := range []float64{0.002, 0.02} {
+			g := fit(t, sizes, costsOf(sizes, at, 10, noise), math.NaN())
+			if g.Step != nil || g.Named || g.Unfit == nil || !strings.Contains(g.Reason, "no jump") {
+				t.Errorf("%s, noise %v: step %+v, named %v, %q", name, noise, g.Step, g.Named, g.Reason)
+			}
+		}
+	}
+	jumps := func(n float64) float64 { // a hump on either side, which no form describes
+		y := 10 + 3*math.Exp(-math.Pow(math.Log(n/10), 2))
+		if n >= 300 {
+			y *= 8
+		}
+		return y
+	}
+	g := fit(t, sizes, costsOf(sizes, jumps, 10, 0.002), math.NaN())
+	if s := g.Step; s == nil || s.From != 100 || s.To != 300 || g.Unfit == nil {
+		t.Errorf("a jump beside a hump: %+v, %+v, %q", s, g.Unfit, g.Reason)
+	}
+}
+
 func TestCeiling(t *testing.T) {
 	at := func(n float64) float64 { return 4e-6 + 19e-6*max(0, 1-2000/n) }
 	g := fit(t, cache, costsOf(cache, at, 20, 0.02), 10e-6)
