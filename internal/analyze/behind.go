@@ -12,6 +12,7 @@ import (
 	"tare/internal/metric"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/stat"
 	"tare/internal/unit"
 )
 
@@ -20,6 +21,8 @@ const (
 	wavers = 0.5
 	// fallsBehind is how much faster than the target's capacity a rate must be, as a share of it, for turns to show it.
 	fallsBehind = 0.05
+	// easily is the share of what the target did in turns that it takes without a queue.
+	easily = 0.5
 	// distance is how far apart the first and the last quarter of a turn are, without the calls that do not count.
 	distance = 0.7
 )
@@ -99,8 +102,12 @@ func (a *analysis) turnLength() time.Duration {
 	return 0
 }
 
-// behind says of which treatments the target did not keep up in most blocks.
+// did is how many calls a second the target did at best in the turns of a trial: it was busy until the last had ended.
+func (x *extract) did(rate float64) float64 { return rate * x.seconds / x.busy }
+
+// behind says of which treatments the target did not keep up in most blocks, and keeps a rate at which it would.
 func (a *analysis) behind(d *dataset) {
+	least := math.Inf(1)
 	for _, t := range d.arms {
 		if 2*d.fellBehind[t.ID] <= len(d.blocks) {
 			delete(d.fellBehind, t.ID)
@@ -109,6 +116,13 @@ func (a *analysis) behind(d *dataset) {
 		a.warn(t.ID, "the target does not keep up with %s: within turns of %s responses rise, and what had to wait was "+
 			"worked off between turns. Under standing load times are longer, more calls fail and goodput may be less: a soak, "+
 			"or load: {turns: off}, shows it", unit.PerSecond(a.rec.Plan.Load.Rate), unit.Seconds(a.turnLength().Seconds()))
+		least = min(least, stat.Quantile(d.did[t.ID], 0.5))
+	}
+	if slower := easily * least; !math.IsInf(slower, 1) && slower >= 1 {
+		d.slower = math.Floor(slower)
+		if d.slower >= 20 {
+			d.slower -= math.Mod(d.slower, 10)
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ type extract struct {
 func (a *analysis) dataset() (*dataset, error) {
 	d := &dataset{
 		arms: unique(a.rec.Plan.Treatments), negative: map[key]bool{}, index: map[key]*measure{},
-		unblocked: a.rec.Plan.Unblocked, fellBehind: map[string]int{},
+		unblocked: a.rec.Plan.Unblocked, fellBehind: map[string]int{}, did: map[string][]float64{},
 	}
 	d.idle = &dataset{arms: d.arms, index: map[key]*measure{}, unblocked: d.unblocked}
 	trials := a.trials()
@@ -126,6 +126,7 @@ func (a *analysis) takeIn(d *dataset, b *block, nothing map[string]bool) {
 		}
 		if x.behind {
 			d.fellBehind[x.trial.Treatment]++
+			d.did[x.trial.Treatment] = append(d.did[x.trial.Treatment], x.did(a.rec.Plan.Load.Rate))
 		}
 		d.batched = d.batched || x.batched
 		a.count(x)

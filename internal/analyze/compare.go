@@ -93,7 +93,7 @@ func (a *analysis) design(c *comparison) {
 	out := &report.Design{
 		Blocks: len(c.blocks), Planned: p.Blocks, Looks: p.Looks, Alpha: stat.LookAlpha, Margin: c.margin,
 		Unblocked: p.Unblocked,
-		Late:      c.late, Dropped: c.dropped,
+		Late:      c.late, Dropped: c.dropped, SlowerRate: c.slower,
 	}
 	if t := p.Load.Turns; t != nil {
 		out.Turn, out.Rounds = t.Length.Seconds(), t.Rounds

@@ -26,6 +26,9 @@ type dataset struct {
 	negative map[key]bool
 	// fellBehind are the treatments under which the target did not keep up in turns, with the number of blocks.
 	fellBehind map[string]int
+	// did are the calls a second that it did then, by block; slower is a rate that it keeps up with, 0: not needed.
+	did    map[string][]float64
+	slower float64
 	// batched: the operations have a clock of their own.
 	batched   bool
 	unblocked bool

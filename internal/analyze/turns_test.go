@@ -252,6 +252,10 @@ func TestTurnsBehind(t *testing.T) {
 			if !slices.Equal(got, x.want) {
 				t.Errorf("budgets %v, want %v: %+v", got, x.want, rep.Budgets)
 			}
+			slower := map[string]float64{"on is behind": 50, "both are behind": 50}[name] // half of what it did
+			if math.Abs(rep.Design.SlowerRate-slower) > 10 {
+				t.Errorf("%v/s is named as a rate that it keeps up with, want about %v/s", rep.Design.SlowerRate, slower)
+			}
 			for i := range rep.Operations {
 				if o := &rep.Operations[i]; o.Treatment == "on" && math.Abs(*o.Goodput-x.goodput) > 1 {
 					t.Errorf("goodput %v, want %v", *o.Goodput, x.goodput)

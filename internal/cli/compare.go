@@ -142,9 +142,11 @@ func (a *app) compareRecords(args []string, treatment string, f *oneLineFlags) e
 
 // usualRate is the average rate of each server if --max-rate allows it, and usualTime how long a comparison by turns
 // takes at most without --for. Servers that answer so fast that this occupies them for less than busyShare of a turn
-// are called more often, up to mostRate within a turn: more calls show smaller differences.
+// are called more often, up to mostRate within a turn: more calls show smaller differences. Those that would have more
+// than one call in flight are called less often, down to slowRate: they may take no more than their first answers show.
 const (
 	usualRate = 200
+	slowRate  = 100
 	usualTime = 2 * time.Minute
 	busyShare = 0.3
 	mostRate  = 2000
@@ -154,7 +156,9 @@ const (
 func rateInTurns(arms int, took []time.Duration) float64 {
 	rate := float64(usualRate * arms)
 	if slices.Min(took) > 0 {
-		rate = max(rate, min(mostRate, 100*math.Floor(busyShare/slices.Max(took).Seconds()/100)))
+		alone := 1 / slices.Max(took).Seconds() // calls a second, one at a time
+		rate = max(rate, min(mostRate, 100*math.Floor(busyShare*alone/100)))
+		rate = min(rate, max(slowRate, 10*math.Floor(alone/10)))
 	}
 	return rate
 }

@@ -103,7 +103,7 @@ func TestHintsAboutTLSNameFlags(t *testing.T) {
 	}
 }
 
-// TestFastServersAreCalledMoreOften, within bounds; where nothing was timed the usual rate stays.
+// TestFastServersAreCalledMoreOften, and slow ones less, within bounds; where nothing was timed the usual rate stays.
 func TestFastServersAreCalledMoreOften(t *testing.T) {
 	for _, c := range []struct {
 		arms int
@@ -114,7 +114,9 @@ func TestFastServersAreCalledMoreOften(t *testing.T) {
 		{3, []time.Duration{20 * time.Microsecond}, 2000},
 		{3, []time.Duration{300 * time.Microsecond}, 1000},
 		{3, []time.Duration{500 * time.Microsecond}, 600},
-		{3, []time.Duration{time.Second}, 600},
+		{3, []time.Duration{5 * time.Millisecond}, 200},
+		{3, []time.Duration{21 * time.Millisecond}, 100},
+		{3, []time.Duration{time.Second}, 100},
 		{6, []time.Duration{300 * time.Microsecond}, 1200},
 		{20, []time.Duration{100 * time.Microsecond}, 4000},
 		{3, []time.Duration{20 * time.Microsecond, 300 * time.Microsecond}, 1000}, // the slowest counts

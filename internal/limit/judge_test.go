@@ -563,7 +563,7 @@ func TestWhatIsSaidWithoutALimit(t *testing.T) {
 		want string
 	}{
 		"none":                       {nil, "no experiment was made that would tell"},
-		"late":                       {[]Experiment{late, late}, "of 2 experiments, the generator spoiled 2: it had no processor"},
+		"late":                       {[]Experiment{late, late}, "of 2 experiments, the generator spoiled 2: it had"},
 		"hung":                       {[]Experiment{hung}, "of 1 experiment, calls hung in 1"},
 		"full, from outside":         {full, alike + "processors, workers, a pool, a lock, bandwidth, or a limit"},
 		"full, with idle processors": {idle, alike + "workers, a pool, a lock, bandwidth, or a limit"},

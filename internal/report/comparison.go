@@ -31,6 +31,8 @@ type Design struct {
 	Trials string `json:"trials,omitempty"`
 	// Renewed counts the blocks before which tare started afresh what it had started for each treatment.
 	Renewed int `json:"renewed,omitempty"`
+	// SlowerRate is a rate in 1/s with which the target would keep up, where it did not in its turns; 0: it did.
+	SlowerRate float64 `json:"slower_rate,omitempty"`
 }
 
 // BlockValues are one metric of one treatment, block by block: what effects are estimated from.

@@ -16,9 +16,12 @@ const (
 	lower  = "lower"
 )
 
-// shown returns the verdict as reports for people say it.
+// shown returns the verdict as reports for people say it. What is left open though its interval would decide it is not
+// judged.
 func (x *Effect) shown() EffectVerdict {
 	switch {
+	case x.leftOpen():
+		return NotJudged
 	case x.Verdict == Regressed && !x.MarginGiven:
 		return costs
 	case x.Verdict == Improved && !x.MarginGiven:
@@ -30,6 +33,11 @@ func (x *Effect) shown() EffectVerdict {
 		return higher
 	}
 	return x.Verdict
+}
+
+// leftOpen reports whether an effect is not judged though its interval excludes 0; Reason says why.
+func (x *Effect) leftOpen() bool {
+	return x.Verdict == EffectInconclusive && x.excludesZero() && x.Reason != ""
 }
 
 // Shown returns the verdict as reports for people say it.

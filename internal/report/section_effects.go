@@ -175,10 +175,11 @@ func howToRead(r *Report) string {
 			"Higher or lower: it excludes zero and reaches into the margin.",
 		},
 		{
-			func(e *Effect) bool { return e.Verdict == EffectInconclusive },
+			func(e *Effect) bool { return e.shown() == EffectInconclusive },
 			"Inconclusive: it includes zero and reaches beyond the margin; the numbers say how many blocks would decide.",
 		},
 		{func(e *Effect) bool { return e.Verdict == NotJudged }, "Not judged: too few blocks."},
+		{(*Effect).leftOpen, "Not judged though it excludes zero: the reason stands with the numbers."},
 	} {
 		if slices.ContainsFunc(r.primary(), x.of) {
 			parts = append(parts, x.meaning)

@@ -132,6 +132,17 @@ func TestServersAreComparedInTheFirstLine(t *testing.T) {
 		"30% of the calls failed under b."; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
+	r.Effects[2].Verdict, r.Effects[2].Reason = EffectInconclusive, "b does not keep up in turns" // though it excludes 0
+	r.Design.SlowerRate, r.Status = 80, Complete
+	if got := strings.ReplaceAll(conclusion(r), "\u00a0", " "); !strings.Contains(got, "32.00], which is not judged. ") {
+		t.Errorf("an effect that is left open is claimed: %s", got)
+	}
+	if shown, other := r.Effects[2].Shown(), r.Effects[1].Shown(); shown != "not-judged" || other != "inconclusive" {
+		t.Errorf("left open is %s, and what includes 0 %s", shown, other)
+	}
+	if next := r.next(); len(next) != 1 || !strings.Contains(next[0], "--set load.rate=80/s") {
+		t.Errorf("next: %q", next)
+	}
 	if rows := r.single("url=b")[0].cells; len(rows) != 3 || rows[1] != "error" {
 		t.Errorf("the share that fails does not follow what decides: %q", rows)
 	}

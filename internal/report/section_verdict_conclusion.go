@@ -59,7 +59,11 @@ func (r *Report) failureSentences() string {
 			than = "Fewer"
 		}
 		text.WriteString(than + " calls fail under " + r.short(x.Treatment) + " than under " + r.short(x.Baseline) + ": " +
-			x.measured() + " " + x.ranged() + ". ")
+			x.measured() + " " + x.ranged())
+		if x.leftOpen() {
+			text.WriteString(", which is not judged")
+		}
+		text.WriteString(". ")
 	}
 	return text.String()
 }

@@ -291,7 +291,7 @@ func (r *Report) next() []string {
 			need[*x.BlocksToDecide-r.Design.Blocks]++
 		}
 	}
-	var out []string
+	out := r.offerLess()
 	if len(need) > 0 {
 		all := 0
 		for _, n := range need {
@@ -306,6 +306,15 @@ func (r *Report) next() []string {
 			"margin: a wider margin, or longer batches", unit.Count(beyond, "open effect"), design.MaxBlocks))
 	}
 	return out
+}
+
+// offerLess names a rate with which the target keeps up, where it did not in its turns.
+func (r *Report) offerLess() []string {
+	if r.Design.SlowerRate == 0 {
+		return nil
+	}
+	return []string{"ask at a rate with which the target keeps up: --set load.rate=" +
+		unit.Decimal(r.Design.SlowerRate, 4) + "/s"}
 }
 
 // nextSearch returns what to do about searches that found no capacity, each step once.
