@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"tare/areas/admission/cluster"
+	"tare/areas/admission/mechanism"
 	"tare/internal/clock"
 	"tare/internal/ratelimit"
 )
@@ -98,6 +99,12 @@ func (a answer) said() string {
 		return s.Message
 	}
 	return fmt.Sprintf("status %d", a.status)
+}
+
+// webhookIsAway reports whether the API server refused a request since it could not call a webhook.
+func (a answer) webhookIsAway() bool {
+	return mechanism.RulingOf(a.status, a.body) == mechanism.PolicyFailed &&
+		strings.Contains(a.said(), "failed calling webhook ")
 }
 
 // close closes idle connections.

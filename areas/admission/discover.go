@@ -237,6 +237,10 @@ func (p *arm) admits(ctx context.Context) error {
 	}
 	const most = 1500 // what engines say begins with the names of object, policy and rule
 	said := strings.ReplaceAll(kit.Clipped(a.said(), most), p.namespace+".", "")
+	if a.webhookIsAway() {
+		return fmt.Errorf("no policy has judged the pod that is measured, since a webhook could not be called: %s; start "+
+			"what answers there, or have the webhook leave the namespaces of runs alone, such as %s", said, p.namespace)
+	}
 	if all, err := p.objections(ctx, p.policies.proof.Good); err == nil && len(all) > 1 {
 		said += fmt.Sprintf(" (%s object to it: %s)", unit.Count(len(all), "policy"), strings.Join(p.named(all), ", "))
 	}

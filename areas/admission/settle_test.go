@@ -131,3 +131,22 @@ func TestOneStallDecidesNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestWebhookThatIsAwayIsNoPolicy: what could not be asked has not objected to the measured pod, and another pod would
+// not help.
+func TestWebhookThatIsAwayIsNoPolicy(t *testing.T) {
+	const want = "no policy has judged the pod that is measured, since a webhook could not be called: " +
+		`Internal error occurred: failed calling webhook "x"`
+	err := askedOf(t, &target{}, "pr", "fail").admits(t.Context())
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "name a pod") {
+		t.Error(err)
+	}
+	if err := askedOf(t, &target{}, "pr", "admit").admits(t.Context()); err != nil {
+		t.Error(err)
+	}
+	denies := answer{status: http.StatusForbidden, body: []byte(`{"kind":"Status","status":"Failure","code":403,` +
+		`"message":"admission webhook \"a\" denied the request: failed calling webhook \"x\""}`)}
+	if denies.webhookIsAway() {
+		t.Error("a denial that quotes such a failure is taken for one")
+	}
+}
