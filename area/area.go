@@ -134,6 +134,7 @@ func (b Batches) OrUsual() Batches {
 // A Forecast is what the trials of a treatment will measure.
 type Forecast struct {
 	Operations []string // those of the area's own mix; nil: only the run will tell
+	More       bool     // load.operations may name others, too
 	Idle       []string // those that do nothing
 	Metrics    []string // of the target's processes and its own counts, or of batches
 	Open       bool     // there may be further metrics

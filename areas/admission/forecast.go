@@ -13,7 +13,7 @@ func (s *Spec) Forecast(_ area.Asked, t design.Treatment) area.Forecast {
 	if err != nil {
 		return area.Forecast{Open: true}
 	}
-	f := area.Forecast{Operations: []string{defaultOperation}}
+	f := area.Forecast{Operations: []string{defaultOperation}, More: true}
 	if !p.foreign || p.kind.NeedsWebhook() {
 		f.Metrics = kit.ProcessMetrics()
 	}

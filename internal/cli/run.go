@@ -228,7 +228,31 @@ func (a *app) examine(ctx context.Context, ar area.Area, e *config.Experiment, l
 	env.Trespasses, env.Treatments, env.Look = e.Load.Trespass > 0, e.Arms(), look
 	env.Operations = e.Load.Operations.Names()
 	env.Limit = ratelimit.New(env.Clock, float64(e.Load.MaxRate))
-	return append(kit.ExposedSecrets(e.Target, env.Treatments), ar.Preflight(ctx, e.Target, env)...), nil
+	found := append(kit.ExposedSecrets(e.Target, env.Treatments), tryPins(e.Pin)...)
+	return append(found, ar.Preflight(ctx, e.Target, env)...), nil
+}
+
+// tryPins returns a finding for each list of processors to which no process can be bound on this host.
+func tryPins(p config.Pin) (found []area.Finding) {
+	all, err := proc.Allowed()
+	if err != nil {
+		return nil // the run says so, if it has to bind anything
+	}
+	for _, x := range []struct {
+		path string
+		list config.CPUs
+	}{{"pin.generator", p.Generator}, {"pin.target", p.Target}} {
+		cpus, err := x.list.List()
+		if err == nil && len(cpus) > 0 {
+			err = errors.Join(proc.Pin(cpus), proc.Pin(all))
+		}
+		if err != nil {
+			found = append(found, area.Finding{
+				Path: x.path, Severity: area.Error, Message: x.path + ": " + err.Error(), Hint: "name processors that tare may use",
+			})
+		}
+	}
+	return found
 }
 
 // isRunnable reports whether none of the findings keeps the experiment from running.

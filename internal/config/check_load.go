@@ -1,10 +1,13 @@
 package config
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"tare/internal/kit"
 	"tare/internal/question"
+	"tare/internal/spelling"
 )
 
 // maxSpin bounds how long a shard may spin before each send.
@@ -18,6 +21,35 @@ func (c *checker) load() {
 	c.conditions()
 	question.Of(c.e.Question).CheckLoad(questioned{c})
 	c.turns()
+	c.operations()
+}
+
+// operations rejects operations that the target does not have under every treatment.
+func (c *checker) operations() {
+	if !c.isValid("load.operations") || c.known == nil || !c.isValid("question") || c.e.Target == nil ||
+		c.broken("target") || c.e.Target.Says().Forecast == nil {
+		return
+	}
+	for _, t := range c.e.Treatments() {
+		f := c.e.Target.Says().Forecast(question.Of(c.e.Question).Asked(), t)
+		if f.Operations == nil || f.More {
+			continue
+		}
+		for i, o := range c.e.Load.Operations {
+			path := index("load.operations", i) + "." + o.Name
+			if slices.Contains(f.Operations, o.Name) || c.broken(path) {
+				continue
+			}
+			hint := spelling.DidYouMean(o.Name, f.Operations)
+			if hint == "" {
+				hint = "; it has " + strings.Join(f.Operations, ", ")
+			}
+			c.errorAt(path, c.key(path), "the target has no operation %s%s", quote(o.Name), hint)
+		}
+		if c.broken("load.operations") {
+			return
+		}
+	}
 }
 
 // turns checks that the treatments can take turns if they must.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -280,7 +281,8 @@ func (x *Stage) Operations(t design.Treatment) ([]load.Operation, error) {
 		}
 	}
 	if seen < len(x.Load.Weights) {
-		return nil, fmt.Errorf("load.operations names an operation that the target does not have; it has: %v", names)
+		return nil, fmt.Errorf("load.operations names an operation that the target does not have; it has %s",
+			strings.Join(names, ", "))
 	}
 	return x.withTrespasses(t, mix)
 }
