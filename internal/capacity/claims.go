@@ -83,6 +83,9 @@ func (r *Result) broke(t Trace, b base, over []Step) (doubted bool) {
 		r.warning("%s/s broke, but %s", number(r.VerifiedHigh), why)
 		r.VerifiedHigh, doubted = 0, true
 	}
+	if note := t.warmth(r.VerifiedHigh).note(); note != "" && r.VerifiedHigh > 0 && !f.verdict.Method().Traits().Saves {
+		r.warning("%s", note)
+	}
 	doubt, spare := r.doubtInConfirmations(t, over), 0.0
 	if doubt != "" {
 		spare = doubtful

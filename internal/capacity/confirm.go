@@ -209,20 +209,20 @@ func (r *session) lowerSideLasts(a *aim, d time.Duration) (bool, error) {
 	return held, err
 }
 
-// warmAfter is how many calls a target has to have answered well before what breaks says something about the target
-// itself: caches and compilers are cold at first.
-const warmAfter = 1000
-
-// warmUp holds the lower side of a bracket until the target has answered enough calls to count as warm, and tries the
-// upper side again: it may hold now. Where the time does not suffice, the upper side is not stated.
+// warmUp holds the lower side of a bracket until the target counts as warm, and tries the upper side again: it may hold
+// now. Where the time does not suffice, the upper side is not stated.
 func (r *session) warmUp(a *aim) error {
-	missing := warmAfter - float64(r.seen.last().good-r.seen.at(r.start).good)
 	// what a limiter lets pass does not depend on how fast it answers
-	if missing <= 0 || a.lo <= 0 || r.class().Traits().Saves {
+	if a.lo <= 0 || r.class().Traits().Saves {
 		return nil
 	}
-	d := lasting(a.lo, 5*time.Second, 1.1*missing)
-	if d > r.remaining()-20*time.Second {
+	r.read()
+	w, left := r.t.warmth(a.hi), r.remaining()-20*time.Second
+	d := w.until(warmAfter, a.lo)
+	if d > left { // fewer calls have to do
+		d = w.missing(a.lo)
+	}
+	if d == 0 || d > left {
 		return nil
 	}
 	if held, err := r.lowerSideLasts(a, d); err != nil || !held {

@@ -1,10 +1,11 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
-	"time"
 
 	"tare/internal/signature"
+	"tare/internal/unit"
 )
 
 // This file says by how much an interval is wider than the confirmations that it rests on, and which numbers are
@@ -22,6 +23,8 @@ const (
 	manyTrials = 6
 	// keptUpBefore: a rate that broke is not believed if the target kept up with this many times as much before.
 	keptUpBefore = 2
+	// fewestBroke is how many calls come due at least at a rate that is said to break.
+	fewestBroke = 10
 	// worthOfCalls is a time in seconds. A search that has offered more calls than the limiter would let pass in that time
 	// has not understood the limiter, unless it is a window, which takes long.
 	worthOfCalls = 180
@@ -79,9 +82,13 @@ func (r *Result) doubtInConfirmations(t Trace, over []Step) string {
 func (r *Result) doubtInUpperSide(t Trace, b base, f judgement) string {
 	v := f.verdict
 	traits := v.Method().Traits()
-	if n := t.answered(); n < warmAfter && !traits.Saves {
-		return fmt.Sprintf("the target had answered only %d calls by then: it may be able to take more once it is warm. "+
-			"A longer max_time tells", n)
+	if !traits.Saves { // what a limiter lets pass does not depend on how fast it answers
+		if why := t.warmth(r.VerifiedHigh).doubt(cmp.Or(r.VerifiedLow, r.VerifiedHigh)); why != "" {
+			return why
+		}
+	}
+	if n := t.offeredAt(r.VerifiedHigh); n < fewestBroke {
+		return fmt.Sprintf("only %s came due at that rate", unit.Count(n, "call"))
 	}
 	if traits.Saves && !traits.Windowed && float64(t.log().Len()) > worthOfCalls*r.VerifiedHigh {
 		return fmt.Sprintf("the search offered %d calls, and found no limit that explains all of their answers",
@@ -103,15 +110,14 @@ func (r *Result) doubtInUpperSide(t Trace, b base, f judgement) string {
 	return ""
 }
 
-// answered is how many calls were answered well until the last confirmation ended.
-func (t Trace) answered() int {
-	var end time.Duration
+// offeredAt is how many calls came due in the confirmations in which a rate broke.
+func (t Trace) offeredAt(rate float64) (n int) {
 	for _, s := range t.Steps {
-		if confirms(s.Role) {
-			end = s.Segment.End
+		if s.confirmation() && !*s.Passed && s.Rate == rate {
+			n += s.Segment.Offered
 		}
 	}
-	return signature.CountEnds(t.due(0, end+1), 0, end)
+	return n
 }
 
 // heldSlowly reports whether responses at the rate that held took over three times as long as well below it: calls were

@@ -131,6 +131,19 @@ func TestDistrust(t *testing.T) {
 	}
 }
 
+// TestFewCallsShowNoBreak: a rate at which five calls came due is not said to break.
+func TestFewCallsShowNoBreak(t *testing.T) {
+	trace := confirmed(func(t *Trace) {
+		t.tried(RoleConfirmLow, 40*time.Second, 98, true, 0, 10*ms)
+		t.tried(RoleConfirmHigh, 50*time.Second, 1, false, 1, 10*ms)
+	})
+	r := Result{VerifiedHigh: 1}
+	got := r.doubtInUpperSide(trace, baseOf(trace), judgement{verdict: signature.Verdict{Class: signature.ConcurrencyLimit}})
+	if got != "only 5 calls came due at that rate" {
+		t.Errorf("five calls: %q", got)
+	}
+}
+
 // A rate that broke far below what was answered well under overload is not believed, unless the target collapses; nor,
 // where some calls fail at any rate, one below which none was seen to hold.
 func TestDistrustOfFailures(t *testing.T) {
@@ -347,6 +360,42 @@ func TestWhatTheHostExplainsIsNoChange(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestWarmth: a target is warm after 1000 calls; one that takes few calls a second also after a minute of load in which
+// the last calls took as long as the first.
+func TestWarmth(t *testing.T) {
+	for name, c := range map[string]struct {
+		rate        float64
+		steps       int // of 5 s
+		first, last time.Duration
+		warm        bool
+	}{
+		"a fast target of 1000 calls":            {100, 2, 10 * ms, 10 * ms, true},
+		"a fast target of fewer":                 {100, 1, 10 * ms, 10 * ms, false},
+		"a fast target that becomes faster":      {100, 2, 30 * ms, 10 * ms, true},
+		"a slow target, a minute long":           {2, 12, 900 * ms, 900 * ms, true},
+		"a slow target, not so long":             {2, 11, 900 * ms, 900 * ms, false},
+		"a slow target of too few calls":         {0.8, 12, 900 * ms, 900 * ms, false},
+		"a slow target that becomes faster":      {2, 12, 900 * ms, 500 * ms, false},
+		"a slow target that becomes slower":      {2, 12, 500 * ms, 900 * ms, true},
+		"a slow target that becomes so at last":  {2, 80, 900 * ms, 500 * ms, false},
+		"a slow target, fast, after 1000 calls":  {16, 14, 900 * ms, 500 * ms, true},
+		"a fast target for a minute, few of all": {17, 11, 10 * ms, 10 * ms, false},
+	} {
+		var trace Trace
+		for i := range c.steps {
+			took := c.first
+			if 2*i >= c.steps {
+				took = c.last
+			}
+			trace.tried(RoleConfirmLow, time.Duration(10*i)*time.Second, c.rate, true, 0, took)
+		}
+		w := trace.warmth(c.rate)
+		if w.isWarm() != c.warm || (w.doubt(c.rate) == "") != c.warm || (w.missing(c.rate) == 0) != c.warm {
+			t.Errorf("%s: %+v, missing %v, %q", name, w, w.missing(c.rate), w.doubt(c.rate))
 		}
 	}
 }

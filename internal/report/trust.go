@@ -339,11 +339,9 @@ func (r *Report) nextSearch() []string {
 func afterStop(s capacity.Stop, bounded bool) string {
 	switch {
 	case s == capacity.StopFound && !bounded:
-		return "no rate held or broke at every try: run it again while less else runs on this host, and give the search " +
-			"more time (load.max_time)"
+		return "no rate held or broke at every try: run it again while less else runs on this host"
 	case s == capacity.StopFound:
-		return "to find where it breaks, run it again while less else runs on this host, and give the search more time " +
-			"(load.max_time)"
+		return "to find where it breaks, run it again while less else runs on this host; the warnings say what was missing"
 	case s == capacity.StopMaxRate:
 		return "to find where it breaks, allow more: --max-rate (load.max_rate)"
 	case s == capacity.StopClient && bounded:

@@ -30,6 +30,58 @@ func TestSlowTargetIsNotCalledDead(t *testing.T) {
 	}
 }
 
+// slowly searches a target of so many places that takes service, in seconds, for each call, and refuses calls that find
+// no place, or lets them wait.
+func slowly(t *testing.T, places int, refuses bool, most float64, service func(at float64) float64) capacity.Result {
+	t.Helper()
+	o := capacity.Options{MaxRate: most, Timeout: 5 * time.Second, MaxSeconds: 180}.Defaults()
+	var target rule = &line{free: make([]float64, places), service: service}
+	if refuses {
+		target = &inFlight{n: places, service: func() float64 { return service(0) }}
+	}
+	w := &World{server: open{rule: target}, timeout: o.Timeout, maxConns: o.MaxConns, maxRate: o.MaxRate}
+	return capacity.Assess(searched(t, w, o))
+}
+
+// TestSlowTargetGetsBothSides: a target that answers a few calls a second, always as fast, has a number within three
+// minutes, long before it has answered 1000 calls, and a sentence says of how many calls.
+func TestSlowTargetGetsBothSides(t *testing.T) {
+	for _, c := range []struct {
+		places  int
+		refuses bool
+		service float64
+	}{
+		{1, false, 0.4}, {3, false, 0.6}, {8, false, 3}, {3, true, 0.6}, {4, true, 0.9}, {2, true, 0.5}, {10, true, 1.5},
+	} {
+		r := slowly(t, c.places, c.refuses, 0, func(float64) float64 { return c.service })
+		truth := float64(c.places) / c.service
+		said := strings.Join(r.Warnings, "; ")
+		if r.Rate == 0 || r.Lo > truth || r.Hi < truth || !strings.Contains(said, "counts as warm") {
+			t.Errorf("%d of %v s: %.3g/s [%.3g, %.3g] instead of %.3g/s, %q", c.places, c.service, r.Rate, r.Lo, r.Hi, truth,
+				r.Warnings)
+		}
+	}
+}
+
+// TestSlowTargetThatBecomesWarm: of a slow target that becomes three times as fast while it is searched, no rate is
+// said to break that it holds from then on.
+func TestSlowTargetThatBecomesWarm(t *testing.T) {
+	for _, places := range []int{1, 3, 8} {
+		for _, warm := range []float64{10, 20, 40, 60} {
+			r := slowly(t, places, false, 0, func(at float64) float64 {
+				if at < warm {
+					return 1.2
+				}
+				return 0.4
+			})
+			if truth := float64(places) / 0.4; r.Rate > 0 && r.Hi < truth/1.05 || r.AtMost > 0 && r.AtMost < truth/1.05 {
+				t.Errorf("%d places, warm after %v s: %.3g/s [%.3g, %.3g], below %.3g, instead of %.3g/s, %q", places, warm,
+					r.Rate, r.Lo, r.Hi, r.AtMost, truth, r.Warnings)
+			}
+		}
+	}
+}
+
 // TestLadderOfASlowTarget: a target that needs five seconds for each call answers fresh ones after each point.
 func TestLadderOfASlowTarget(t *testing.T) {
 	q := &line{free: make([]float64, 500), service: func(float64) float64 { return 5 }}
