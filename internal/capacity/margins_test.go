@@ -138,7 +138,8 @@ func TestFewCallsShowNoBreak(t *testing.T) {
 		t.tried(RoleConfirmHigh, 50*time.Second, 1, false, 1, 10*ms)
 	})
 	r := Result{VerifiedHigh: 1}
-	got := r.doubtInUpperSide(trace, baseOf(trace), judgement{verdict: signature.Verdict{Class: signature.ConcurrencyLimit}})
+	places := judgement{verdict: signature.Verdict{Class: signature.ConcurrencyLimit}}
+	got := r.doubtInUpperSide(trace, baseOf(trace), places)
 	if got != "only 5 calls came due at that rate" {
 		t.Errorf("five calls: %q", got)
 	}
