@@ -71,8 +71,8 @@ func TestPortOfAnotherUser(t *testing.T) {
 		severity area.Severity
 		says     string
 	}{
-		{"java", area.Warning, "127.0.0.1:6969 belongs to user 4200000001, so tare cannot see which process listens there; it " +
-			"sees no program of that user that is known to forward to another machine, and max_rate is not set"},
+		{"java", area.Warning, "127.0.0.1:6969 belongs to user 4200000001, so tare cannot see which process listens there; " +
+			"it sees no program of that user that is known to forward to another machine, and max_rate is not set"},
 		{"ssh", area.Error, "may lead to another machine, and max_rate is not set: user 4200000001 listens there, and runs " +
 			"ssh (process 50), which forwards connections"},
 	} {
