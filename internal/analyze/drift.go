@@ -66,7 +66,10 @@ func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool)
 		return d, false
 	}
 	d = c.drift(s.seconds())
-	if why := s.whyNoTrend(name); why != "" && d.Lo != nil && (s.short() || d.Verdict != report.Equivalent) {
+	if d.JumpedAt != nil {
+		*d.JumpedAt += s.at(s.slices[s.first].Start)
+	}
+	if why := s.whyNoTrend(name); why != "" && (d.Lo != nil || d.JumpedAt != nil) && (s.short() || d.Verdict != report.Equivalent) {
 		d.Verdict, d.Reason = report.EffectInconclusive, why
 	}
 	return d, true
@@ -107,7 +110,21 @@ func (c *course) drift(seconds float64) report.Drift {
 	d.PerHour, d.Lo, d.Hi = fit.Value, finite(fit.Lo), finite(fit.Hi)
 	hours := seconds / time.Hour.Seconds()
 	d.Start, d.Total = fit.Intercepts[0], fit.Value*hours
+	if j, ok := stat.FindJump(c.hours, c.value, c.weight); ok && len(fit.Intercepts) == 1 {
+		return c.jumped(d, j)
+	}
 	return judgeDrift(d, c.metric, hours)
+}
+
+// jumped is the trend of a series that changed at once: nothing is said per hour, and what is judged is the jump.
+func (c *course) jumped(d report.Drift, j stat.Jump) report.Drift {
+	d.JumpedAt, d.Start, d.Total = new(time.Duration(j.At*float64(time.Hour)).Seconds()), j.Before, j.After-j.Before
+	off := stat.StudentQuantile(0.5+level/2, float64(d.N-2)) * j.Error
+	d.Lo, d.Hi, d.PerHour = new(d.Total-off), new(d.Total+off), 0
+	d = judgeDrift(d, c.metric, 1)
+	d.Lo, d.Hi, d.Level = nil, nil, 0
+	d.Reason = "it changed at once and hardly besides: no change per hour follows from that"
+	return d
 }
 
 // judgeDrift gives the verdict: by the change over what was measured relative to the value at its beginning.

@@ -718,6 +718,36 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
+// TestJumps: what changes at once is said to jump, at its time and by its size, and has no change per hour.
+func TestJumps(t *testing.T) {
+	t.Parallel()
+	rep := judged(t, endurance{
+		response: func(at float64) float64 {
+			if at < 270 {
+				return 0.02
+			}
+			return 0.04
+		},
+		rss: func(at float64) float64 { return 30*mib + at/60*mib },
+	}, map[string]report.Verdict{
+		"response.mean drift <= 1us/h": report.Inconclusive, "response.mean drift <= 1s/h": report.Inconclusive,
+		"rss drift <= 1MiB/h": report.Fail,
+	})
+	s := all(t, rep)
+	d := s.Drift["response.mean"]
+	if d.Verdict != report.Regressed || d.Lo != nil || d.PerHour != 0 || d.JumpedAt == nil || *d.JumpedAt < 268 ||
+		*d.JumpedAt > 272 {
+		t.Errorf("a response that doubles at once: %+v at %v", d, show(d.JumpedAt))
+	}
+	near(t, "the jump", &d.Total, 0.02, 0.001)
+	if is := s.Sentence(); !strings.Contains(is, "response.mean jumps by +20.1 ms, at once after 4m30s") {
+		t.Errorf("%q", is)
+	}
+	if d := s.Drift["rss"]; d.Verdict != report.Regressed || d.JumpedAt != nil {
+		t.Errorf("memory that grows all the time: %+v", d)
+	}
+}
+
 // TestTooShortForATrend: what grows within two minutes is shown, and not judged.
 func TestTooShortForATrend(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"tare/internal/metric"
 	"tare/internal/unit"
@@ -77,6 +78,8 @@ func listed(names []string) string {
 func (d *Drift) Trend(name string) string {
 	s := name + " " + d.verb() + " by " + d.size()
 	switch {
+	case d.JumpedAt != nil:
+		return name + " " + d.verb() + " by " + signed(d.Total, Quantity(d.Unit)) + ", " + d.Slope()
 	case d.Verdict == EffectInconclusive || d.Verdict == Equivalent:
 		return s
 	case d.Verdict == Regressed && d.Unit == metric.Bytes:
@@ -92,6 +95,8 @@ func (d *Drift) Trend(name string) string {
 func (d *Drift) verb() string {
 	memory := d.Unit == metric.Bytes
 	switch {
+	case d.JumpedAt != nil:
+		return "jumps"
 	case d.PerHour < 0 && memory:
 		return "shrinks"
 	case d.PerHour < 0:
@@ -115,8 +120,11 @@ func (d *Drift) size() string {
 }
 
 // Slope prints the change per hour with its interval, all in the unit that suits the largest of them: "60 MiB/h [58,
-// 62]", "-0.09 MiB/h [-9.9, 9.7]".
+// 62]", "-0.09 MiB/h [-9.9, 9.7]"; of a jump, when it was: "at once after 4m30s".
 func (d *Drift) Slope() string {
+	if d.JumpedAt != nil {
+		return "at once after " + time.Duration(*d.JumpedAt*float64(time.Second)).Round(time.Second).String()
+	}
 	if !d.Known() {
 		return "–"
 	}

@@ -96,7 +96,11 @@ type Drift struct {
 	Verdict EffectVerdict `json:"verdict"`
 	Unit    metric.Unit   `json:"unit,omitempty"`
 	Level   float64       `json:"level,omitempty"`
-	// Start and Total are the line's value where the measured time begins, and its change from there to the end.
+	// JumpedAt is when the value changed at once, in seconds since the load began, where a jump describes it and no line
+	// does: there is no slope then.
+	JumpedAt *float64 `json:"jumped_at,omitempty"`
+	// Start and Total are the line's value where the measured time begins, and its change from there to the end, or the
+	// value before a jump, and the jump.
 	Start  float64 `json:"start,omitempty"`
 	Total  float64 `json:"total,omitempty"`
 	Margin float64 `json:"margin,omitempty"` // of Total relative to Start, that still counts as none
