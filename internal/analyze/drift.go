@@ -69,7 +69,8 @@ func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool)
 	if d.JumpedAt != nil {
 		*d.JumpedAt += s.at(s.slices[s.first].Start)
 	}
-	if why := s.whyNoTrend(name); why != "" && (d.Lo != nil || d.JumpedAt != nil) && (s.short() || d.Verdict != report.Equivalent) {
+	known := d.Lo != nil || d.JumpedAt != nil
+	if why := s.whyNoTrend(name); why != "" && known && (s.short() || d.Verdict != report.Equivalent) {
 		d.Verdict, d.Reason = report.EffectInconclusive, why
 	}
 	return d, true

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding"
+	"math"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -23,7 +24,11 @@ func (w *walker) text(path string, n *yaml.Node, v reflect.Value) {
 		w.conceal(v.Type(), n)
 		return
 	}
-	if _, err := strconv.ParseFloat(n.Value, 64); err == nil && unitOf.suffix != "" {
+	if ratio, err := strconv.ParseFloat(n.Value, 64); err == nil && unitOf.suffix != "" {
+		if unitOf.suffix == "%" && math.Abs(ratio) < 1 {
+			w.errorAt(path, n, "%s%s what? write %s%%, or %s%%", label(path), n.Value, unit.Number(100*ratio), n.Value)
+			return
+		}
 		w.errorAt(path, n, "%s%s what? write %s%s", label(path), n.Value, n.Value, unitOf.suffix)
 		return
 	}

@@ -29,8 +29,9 @@ const NoteInsecure = "the server's certificate was not verified (tls.insecure)"
 // WarnInsecure returns the finding about a section that verifies no certificate.
 func WarnInsecure() area.Finding {
 	return area.Finding{
-		Path: "tls.insecure", Severity: area.Warning, Message: NoteInsecure + ": credentials go to whoever answers",
-		Hint: "name the authority instead: tls: {ca: file.pem}",
+		Path: "tls.insecure", Severity: area.Warning,
+		Message: NoteInsecure + ": what is sent, credentials too, goes to whoever answers",
+		Hint:    "name the authority instead: tls: {ca: file.pem}",
 	}
 }
 

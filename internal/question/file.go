@@ -76,7 +76,7 @@ func (f *Forecast) each() string {
 func steadyTrials(f File, name design.Question, duration string, without ...string) bool {
 	for _, path := range append([]string{"load.rates", "load.workloads", "load.slo"}, without...) {
 		if f.Given(path) {
-			f.Refuse(path, "%q belongs to capacity, not to %s", path[len("load."):], name)
+			f.Refuse(path, "%q belongs to other questions, not to %s", path[len("load."):], name)
 		}
 	}
 	if f.OwnPace() {
