@@ -65,7 +65,8 @@ func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 	}
 }
 
-// highestBelow is the highest rate of a point without a condition below a rate; the rate itself if there is none.
+// highestBelow is the highest rate below another at which a point was offered without a condition. Where no point was,
+// it is that other rate.
 func highestBelow(seen []guard.Seen, rate float64) float64 {
 	highest := 0.0
 	for i := range seen {

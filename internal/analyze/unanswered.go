@@ -93,7 +93,8 @@ func (m *measure) unreadCalls() (n int) {
 	return n
 }
 
-// unreadFailed is a share of failed calls if those that nobody can read failed: m itself if there are none.
+// unreadFailed is a share of failed calls that counts those which nobody can read as failed, too. Where all can be
+// read, it is m.
 func (m *measure) unreadFailed() *measure {
 	if m.unreadCalls() == 0 {
 		return m

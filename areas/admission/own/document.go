@@ -149,7 +149,7 @@ func (d document) goesOn() bool {
 	if in := json.NewDecoder(strings.NewReader(d.text)); in.Decode(&object) == nil {
 		return beside.MatchString(d.text[in.InputOffset():])
 	}
-	loader, err := node.NewLoader(strings.NewReader(d.text), node.WithUniqueKeys(false))
+	loader, err := d.loader()
 	var first, second node.Node
 	return err != nil || loader.Load(&first) != nil || !errors.Is(loader.Load(&second), io.EOF)
 }
@@ -251,9 +251,14 @@ func keyIn(at *node.Node, is func(key *node.Node) bool) *node.Node {
 	return nil
 }
 
+// loader reads the document as YAML in which a key may stand twice.
+func (d document) loader() (*node.Loader, error) {
+	return node.NewLoader(strings.NewReader(d.text), node.WithUniqueKeys(false))
+}
+
 // nodes parses the document, if it is YAML.
 func (d document) nodes() (*node.Node, error) {
-	loader, err := node.NewLoader(strings.NewReader(d.text), node.WithUniqueKeys(false))
+	loader, err := d.loader()
 	if err != nil {
 		return nil, err
 	}

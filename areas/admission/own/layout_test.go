@@ -113,8 +113,8 @@ func TestCompactRego(t *testing.T) {
 	}
 }
 
-// TestUnaskedLayout: layout, comments, descriptions and the order of alternatives are no difference; what looks like a
-// description and is none is one.
+// TestUnaskedLayout: layout, comments, descriptions and the order of alternatives are not named. A field that is called
+// description, and one within a default, are.
 func TestUnaskedLayout(t *testing.T) {
 	full := strings.NewReplacer(
 		"crd: {spec: {names: {kind: Ban}}}", `crd: {spec: {names: {kind: Ban}, validation: {openAPIV3Schema: {type: object,

@@ -508,8 +508,9 @@ func (s *Set) Unasked(base *Set) (out []string) {
 			}
 		}
 	}
+	orders := s.orders()
 	for name, was := range base.orders() {
-		if is := s.orders()[name]; !slices.Equal(alsoIn(is, was), alsoIn(was, is)) {
+		if is := orders[name]; !slices.Equal(alsoIn(is, was), alsoIn(was, is)) {
 			differ[other] = append(differ[other], name+" (spec.rules)")
 		}
 	}
