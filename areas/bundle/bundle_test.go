@@ -1,11 +1,15 @@
 package bundle_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -244,6 +248,20 @@ func TestShow(t *testing.T) {
 	} {
 		if d := cmp.Diff(c.want, c.at.Show(text, "bad")); d != "" {
 			t.Errorf("%v (-want +got):\n%s", c.at, d)
+		}
+	}
+}
+
+// TestChecksBeyondTheirTimeAreTooMuch: a check that looks at its context may see the end of its time before anyone else.
+func TestChecksBeyondTheirTimeAreTooMuch(t *testing.T) {
+	l := bundle.Limit{Within: time.Millisecond, Most: math.MaxUint64}
+	for range 100 {
+		err := l.Check("whether it ends", func(ctx context.Context) error {
+			<-ctx.Done()
+			return fmt.Errorf("stopped: %w", ctx.Err())
+		})
+		if !errors.Is(err, bundle.ErrTooMuch) {
+			t.Fatalf("%v, want %v", err, bundle.ErrTooMuch)
 		}
 	}
 }

@@ -39,7 +39,9 @@ func (l Limit) Check(what string, do func(ctx context.Context) error) error {
 	for ctx.Err() == nil && inUse() <= l.Most {
 		select {
 		case err := <-done:
-			return err
+			if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+				return err
+			} // otherwise do saw the end of its time before this loop did
 		case <-ctx.Done():
 		case <-often.C:
 		}
