@@ -73,7 +73,8 @@ func (p *parser) hyperfine(f *hyperfineFile) error {
 	return nil
 }
 
-// exits adds the share of runs that failed: for each time by itself, if there are as many, else of all.
+// exits adds the share of runs that failed: for each time by itself, if there are as many codes, else of all. A run
+// without a code did not end well as far as the file says.
 func (p *parser) exits(t design.Treatment, codes []*int, times int) error {
 	n, failed := 0, make([]float64, len(codes))
 	for i, c := range codes {
@@ -89,8 +90,12 @@ func (p *parser) exits(t design.Treatment, codes []*int, times int) error {
 		p.warn("%s: %s ended with another exit code than 0: a run that failed took no time that keeps a limit",
 			t.ID, unit.Count(n, "run"))
 	}
+	missing := max(0, times-len(codes))
+	if missing > 0 {
+		p.warn("%s: %s without an exit code count as failed", t.ID, unit.Count(missing, "run"))
+	}
 	for i := range times {
-		one := Repetition{N: 1, Values: []float64{float64(n) / float64(len(codes))}}
+		one := Repetition{N: 1, Values: []float64{float64(n+missing) / float64(len(codes)+missing)}}
 		if len(codes) == times {
 			one.Values[0] = failed[i]
 		}

@@ -186,6 +186,7 @@ func TestFailures(t *testing.T) {
 		"hyperfine":                 {`{"results":[{"command":"a","times":[1,2],"exit_codes":[0,0]}]}`, 0, ""},
 		"hyperfine, no codes":       {`{"results":[{"command":"a","times":[1,2]}]}`, unknown, ""},
 		"hyperfine, failed":         {`{"results":[{"command":"a","times":[1,2],"exit_codes":[127,0]}]}`, 1, "1 run ended with another exit code"},
+		"hyperfine, codes are cut":  {`{"results":[{"command":"a","times":[1,2,3],"exit_codes":[0]}]}`, 2. / 3, "2 runs without an exit code count as failed"},
 		"hyperfine, a median":       {`{"results":[{"command":"a","median":1,"exit_codes":[0,null]}]}`, .5, "1 run ended with another exit code"},
 		"Go":                        {"BenchmarkA 10 5 ns/op\nPASS\nok \tx\t1s\n", unknown, ""},
 		"Go, a benchmark failed":    {"BenchmarkA 10 5 ns/op\n--- FAIL: BenchmarkB\nFAIL\n", unknown, `says "--- FAIL: BenchmarkB": what failed`},
