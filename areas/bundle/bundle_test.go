@@ -252,7 +252,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestChecksBeyondTheirTimeAreTooMuch: a check that looks at its context may see the end of its time before anyone else.
+// TestChecksBeyondTheirTimeAreTooMuch: a check that looks at its context may be the first to see the end of its time.
 func TestChecksBeyondTheirTimeAreTooMuch(t *testing.T) {
 	l := bundle.Limit{Within: time.Millisecond, Most: math.MaxUint64}
 	for range 100 {

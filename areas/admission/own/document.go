@@ -86,16 +86,7 @@ func (d document) objects() ([]object, error) {
 	if err := d.checkAliases(); err != nil {
 		return nil, d.errorf("%w", err)
 	}
-	var content []byte
-	var repeated string
-	err := d.checkCounted()
-	if err == nil {
-		content, err = yaml.YAMLToJSONStrict([]byte(d.text))
-	}
-	if err != nil && strings.Contains(err.Error(), keyTwice) {
-		repeated = d.parserSays(err)
-		content, err = yaml.YAMLToJSON([]byte(d.text))
-	}
+	content, repeated, err := d.json()
 	if err != nil {
 		if err = d.unreadable(err); d.mayDecide() {
 			return nil, err
@@ -118,15 +109,55 @@ func (d document) objects() ([]object, error) {
 	if !o.IsList() {
 		return []object{{Unstructured: o, at: d, repeated: repeated}}, nil
 	}
-	list, err := o.ToList()
+	return d.items(object{Unstructured: o, at: d, repeated: repeated})
+}
+
+// json is the document in JSON, and what is said of a key that stands twice. kubectl takes what begins like JSON as
+// that, in which fewer words have a meaning than in YAML.
+func (d document) json() (content []byte, repeated string, err error) {
+	if err = d.checkCounted(); err == nil {
+		content, err = yaml.YAMLToJSONStrict([]byte(d.text))
+	}
+	if err != nil && strings.Contains(err.Error(), keyTwice) {
+		repeated = d.parserSays(err)
+		content, err = yaml.YAMLToJSON([]byte(d.text))
+	}
+	var object json.RawMessage
+	isJSON := strings.HasPrefix(strings.TrimSpace(d.text), "{")
+	if isJSON && json.NewDecoder(strings.NewReader(d.text)).Decode(&object) == nil {
+		return object, repeated, nil
+	}
+	return content, repeated, err
+}
+
+// items are the objects of a list, and of lists in it. One that says neither its kind nor its version has those of the
+// list, as kubectl has it.
+func (d document) items(list object) (out []object, err error) {
+	text, err := list.MarshalJSON()
 	if err != nil {
 		return nil, d.errorf("%w", err)
 	}
-	out := make([]object, 0, len(list.Items))
-	for i := range list.Items {
-		at := d
-		at.item = i
-		out = append(out, object{Unstructured: &list.Items[i], at: at, repeated: repeated})
+	var all unstructured.UnstructuredList
+	if _, _, err := unstructured.UnstructuredJSONScheme.Decode(text, nil, &all); err != nil {
+		return nil, d.errorf("%s: %w", list.GetKind(), err)
+	}
+	for i := range all.Items {
+		item := object{Unstructured: &all.Items[i], at: list.at, repeated: list.repeated}
+		if item.at.item < 0 {
+			item.at.item = i
+		}
+		switch {
+		case item.GetKind() == "" || item.GetAPIVersion() == "":
+			return nil, fmt.Errorf("%s: an item of %s without a kind or an apiVersion", item.at, list.GetKind())
+		case item.IsList():
+			within, err := d.items(item)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, within...)
+		default:
+			out = append(out, item)
+		}
 	}
 	return out, nil
 }

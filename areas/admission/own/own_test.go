@@ -199,6 +199,12 @@ func TestReadRefuses(t *testing.T) {
 			map[string]string{"b.yaml": "--- {kind: Pod, apiVersion: v1}\n---\n" + policy("p", isTrue)},
 			"b.yaml:1: kubectl refuses a separator that goes on",
 		},
+		"an item of no kind": {
+			map[string]string{
+				"a.yaml": policy("p", isTrue), "b.yaml": "{apiVersion: v1, kind: List, items: [{metadata: {name: x}}]}",
+			},
+			"b.yaml:1 (item 1): an item of List without a kind or an apiVersion",
+		},
 		"no kind": {
 			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": "apiVersion: kyverno.io/v1\nknd: ClusterPolicy\n"},
 			"b.yaml:1: an object of kyverno.io/v1 without a kind",

@@ -59,7 +59,7 @@ type Set struct {
 	Repeated []string
 	network  bool // policies that ask other servers are taken, too
 	// deciding are all objects of the bundle that decide about requests, as they stand there, and passed those that
-	// kubectl reads and tare does not.
+	// kubectl reads, or may read, and tare does not.
 	deciding, passed []object
 	unlisted         map[*unstructured.Unstructured]bool // those that the folder's kustomization does not list
 }
@@ -204,6 +204,11 @@ func eachObject(from string, do func(o object) error) error {
 		}
 		err := eachOf(one.in(from), one.text, func(o object) error {
 			o.compared, o.unlisted = aside, listed != nil && !listed[one.name]
+			if o.unread != "" && one.in(from) != from {
+				o.Unstructured = one.whole(o.at.text).Unstructured
+			} else if o.unread != "" {
+				o.Unstructured = source{name: "itself"}.whole(o.at.text).Unstructured
+			}
 			return do(o)
 		})
 		if err != nil {
@@ -271,7 +276,7 @@ func (s source) whole(text string) object {
 func (s source) pass(compared bool, do func(o object) error) error {
 	for _, d := range documents(s.name, s.text) {
 		objects, err := d.objects()
-		if err != nil {
+		if err != nil || len(objects) == 1 && objects[0].unread != "" {
 			objects = []object{s.whole(d.text)}
 		}
 		for _, o := range objects {
@@ -338,7 +343,7 @@ type object struct {
 	at document
 	// repeated says where its document has a key twice in a map.
 	repeated string
-	// unread says why its document is no YAML; there is no object then.
+	// unread says why its document is no YAML; the object is its text then, or empty.
 	unread string
 	// compared says that tests compare objects with it.
 	compared bool
@@ -364,12 +369,11 @@ func (s *Set) leaveCompared(o object) {
 func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 	switch {
 	case o.passed:
-		if o.unread == "" {
-			s.passed = append(s.passed, o)
-		}
+		s.passed = append(s.passed, o)
 		return nil
 	case o.unread != "":
 		s.Untaken = append(s.Untaken, o.unread)
+		s.passed = append(s.passed, o)
 		return nil
 	case o.compared:
 		s.leaveCompared(o)

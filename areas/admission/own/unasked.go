@@ -121,7 +121,7 @@ func (p fields) add(more growth, in int, path, name string, value any) {
 				continue // parts of their own
 			}
 			if !slices.Contains(tells, key) {
-				p.add(more, topic, strings.TrimPrefix(path+"."+key, "."), key, member)
+				p.add(more, topic, strings.TrimPrefix(path+"."+quoted(key), "."), key, member)
 			}
 		}
 	case isList && topic == other && !isWords:
@@ -169,7 +169,8 @@ func takesAway(word string) bool { return !plain.MatchString(word) }
 // put adds one of several values at a path.
 func (p fields) put(further bool, topic int, path string, value any) {
 	if text, err := json.Marshal(value); err == nil {
-		p[path+": "+abbreviated(string(text))] = field{topic: topic, text: string(text), further: further}
+		shown := path + ": " + abbreviated(string(text))
+		p[path+": "+string(text)] = field{topic, string(text), shown, further}
 	}
 }
 
@@ -285,8 +286,7 @@ func (c contents) add(o *unstructured.Unstructured, whole bool) {
 	is["metadata"] = metaOf(o)
 	text, _ := json.Marshal(is) // it was decoded from JSON
 	name := nameOf(o)
-	c[name] = append(c[name], string(text))
-	slices.Sort(c[name])
+	c[name] = append(c[name], string(text)) // in their order: the last one stands
 }
 
 // differing are the names of the objects that differ from others, or that others have not.
@@ -370,6 +370,7 @@ func (s *Set) parts(like *Set) (parts map[string]fields, aside contents) {
 		}
 		all.add(more.unless(changes), other, "spec", "spec", comparedSpec(o.Unstructured, policies[name]))
 		all.addMeta(o.Unstructured)
+		all["apiVersion"] = field{topic: other, text: o.GetAPIVersion()} // each has a schema and defaults of its own
 		var order []string
 		for _, rule := range rulesIn(o.Unstructured) {
 			order = append(order, ofRule(name, rule))
@@ -380,7 +381,7 @@ func (s *Set) parts(like *Set) (parts map[string]fields, aside contents) {
 		if apply == "One" { // the first one
 			all["spec.rules"] = field{topic: other, text: strings.Join(order, ", ")}
 		}
-		if len(all) > 0 || !isTemplate(o.GroupVersionKind()) { // a template acts by its constraints
+		if len(all) > 1 || !isTemplate(o.GroupVersionKind()) { // a template acts by its constraints
 			put(name, all)
 		}
 	}

@@ -114,6 +114,15 @@ func TestUnasked(t *testing.T) {
 			"[team-a]", "[team-a, team-b]",
 			"which namespaces policies are about differs: Ban c (spec.match.excludedNamespaces)",
 		},
+		"excluded namespaces beside a key that looks like their path": {
+			"excludedNamespaces: [team-a]},", "excludedNamespaces: [team-a, team-b]}, match.excludedNamespaces: [team-a],",
+			"which namespaces policies are about differs: Ban c (spec.match.excludedNamespaces)\n" +
+				`what else policies say of their requests differs: Ban c (spec."match.excludedNamespaces")`,
+		},
+		"a version, whose schema may prune parameters": {
+			"templates.gatekeeper.sh/v1\n", "templates.gatekeeper.sh/v1beta1\n",
+			"what else policies say of their requests differs: ConstraintTemplate ban (apiVersion)",
+		},
 		"operations": {
 			"[CREATE, UPDATE]", "[CREATE]",
 			"which operations policies are about differs: " + policy + `matchConstraints.resourceRules[0].operations: "UPDATE")`,
@@ -495,7 +504,15 @@ func TestUnaskedFiles(t *testing.T) {
 	at := strings.LastIndex(reading, "---\n")
 	exception := reading[at:]
 	type files = map[string]string
-	const broken = "apiVersion: kyverno.io/v2\nkind: [\n"
+	const (
+		pod    = "apiVersion: v1\nkind: Pod\n"
+		broken = "apiVersion: kyverno.io/v2\nkind: [\n"
+		inJSON = `{"kind":"PolicyException","apiVersion":"kyverno.io/v2","metadata":{"name":"x","namespace":"team","note":"%s"}}`
+		ofKind = "{kind: PolicyExceptionList, apiVersion: kyverno.io/v2, items: [{metadata: {name: x, namespace: team}}]}"
+		ofList = "{kind: List, apiVersion: v1, items: [" + ofKind + "]}"
+		one    = "{kind: PolicyException, apiVersion: kyverno.io/v2, metadata: {name: x, namespace: team}}"
+		other  = "{kind: PolicyException, apiVersion: kyverno.io/v2, metadata: {name: x, namespace: team, uses: 2}}"
+	)
 	for name, c := range map[string]struct {
 		was, is, links files
 		want           string
@@ -526,8 +543,18 @@ func TestUnaskedFiles(t *testing.T) {
 			nil,
 			"ConfigMap kyverno/kyverno",
 		},
-		"no policy": {nil, files{".github/z.yml": "on: push", ".pod.yaml": "apiVersion: v1\nkind: Pod\n"}, nil, ""},
-		"of tests":  {nil, files{".chainsaw-test/00-assert.yaml": exception}, nil, "PolicyException team/e"},
+		"no policy":              {nil, files{".github/z.yml": "on: push", ".pod.yaml": pod}, nil, ""},
+		"no YAML":                {nil, files{"z.yaml": "a: [\n"}, nil, "file z.yaml"},
+		"no YAML, in both":       {files{"z.yaml": "a: [\n"}, files{"z.yaml": "a: [\n"}, nil, ""},
+		"no YAML, hidden":        {nil, files{".z.yaml": "a: [\n"}, nil, "file .z.yaml"},
+		"JSON that YAML refuses": {nil, files{"z.json": fmt.Sprintf(inJSON, `\ud83d\ude00`)}, nil, "PolicyException team/x"},
+		"JSON that YAML merges":  {nil, files{"z.json": fmt.Sprintf(inJSON, `","<<":{"namespace":"b"},"note":"`)}, nil, "PolicyException team/x"},
+		"a list of a kind":       {nil, files{"z.yaml": ofKind}, nil, "PolicyException team/x"},
+		"a list in a list":       {nil, files{"z.yaml": ofList}, nil, "PolicyException team/x"},
+		"the last of one name": {
+			files{"x.yaml": one, "y.yaml": other}, files{"x.yaml": one, "0.yaml": other}, nil, "PolicyException team/x",
+		},
+		"of tests": {nil, files{".chainsaw-test/00-assert.yaml": exception}, nil, "PolicyException team/e"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			with := func(more files) files {
