@@ -127,7 +127,8 @@ func (p *arm) proofNotes(ctx context.Context) ([]string, error) {
 	case engine.OPA:
 		notes, err := p.regoNotes(ctx)
 		hidden, unread := p.hiddenNotes()
-		return append(notes, hidden...), errors.Join(err, unread)
+		beside, e := p.besideNotes()
+		return slices.Concat(notes, hidden, beside), errors.Join(err, unread, e)
 	case engine.OpenFGA:
 		return p.relationNotes(ctx)
 	case engine.PDPX, engine.ATT, engine.AuthzForce:
@@ -256,6 +257,20 @@ func (p *arm) hiddenNotes() ([]string, error) {
 	}
 	return []string{fmt.Sprintf("%s: hidden, and in force, as OPA loads a bundle unless its option --ignore leaves that "+
 		"out: %s", p.bundle, some(hidden))}, err
+}
+
+// besideNotes name the files that OPA takes for data only where it is not given a bundle.
+func (p *arm) besideNotes() ([]string, error) {
+	var beside []string
+	err := engine.EachBesideOPA(p.config.File, func(name string, _ []byte) error {
+		beside = append(beside, name)
+		return nil
+	})
+	if len(beside) == 0 {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("%s: not in force, since OPA takes the data of a bundle from files called data.json, "+
+		"data.yaml or data.yml; 'opa run FOLDER' takes these, too: %s", p.bundle, some(beside))}, err
 }
 
 func (p *arm) regoWords(proofs *engine.Proofs) (out []string) {

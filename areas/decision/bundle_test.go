@@ -161,6 +161,9 @@ func TestOwnPoliciesDecide(t *testing.T) {
 		"opa that permits all in a hidden folder": {engine.OPA, written(t, tree{
 			"authz/policy.rego": salaries, "data.json": managers, ".a/b.rego": "package httpapi.authz\nallow if true\n",
 		}), "permits a request"},
+		"opa with data beside": {
+			engine.OPA, written(t, tree{"policy.rego": salaries, "data.json": managers, "more.json": "{}"}), "",
+		},
 		"opa with hidden data": {engine.OPA, written(t, tree{
 			"policy.rego": strings.Replace(salaries, "data.", "data.git.", 1), ".git/data.json": managers,
 		}), ""},
@@ -191,6 +194,10 @@ func TestOwnPoliciesDecide(t *testing.T) {
 			named := strings.Contains(strings.Join(tg.Notes(), "\n"), "hidden, and in force")
 			if named != strings.Contains(name, "hidden") {
 				t.Errorf("what is hidden is named: %v", named)
+			}
+			named = strings.Contains(strings.Join(tg.Notes(), "\n"), "takes these, too: more.json")
+			if named != strings.Contains(name, "beside") {
+				t.Errorf("what is beside the bundle's data is named: %v", named)
 			}
 		})
 	}

@@ -94,6 +94,10 @@ func partsOf(kind engine.Kind, at string) (out []part, err error) {
 			out = append(out, opaParts(name, text, tests)...)
 			return nil
 		})
+		err = errors.Join(err, engine.EachBesideOPA(at, func(name string, text []byte) error {
+			out = append(out, partOf(name, "beside", path.Dir(name), canonical(inJSON(name, text), false)))
+			return nil
+		}))
 		out = slices.Concat(out, tests.inForce(), tests.whole())
 	case engine.OpenFGA:
 		return storeParts(at)
@@ -184,11 +188,7 @@ func opaParts(name string, text []byte, tests *regoTests) []part {
 	case ".rego":
 		return regoParts(name, string(text), tests)
 	case ".yaml", ".yml":
-		if len(text) <= replica.MostYAML {
-			if as, err := replica.JSON(text); err == nil {
-				text = as
-			}
-		}
+		text = inJSON(name, text)
 	}
 	switch {
 	case base == ".signatures.json":
@@ -201,6 +201,16 @@ func opaParts(name string, text []byte, tests *regoTests) []part {
 		return []part{partOf(name, path.Dir(name), canonical(text, false))} // OPA puts it at the place of its folder
 	}
 	return []part{partOf(name, name, string(text))}
+}
+
+// inJSON is what a file holds in JSON, if it is YAML that is short enough to be read for this.
+func inJSON(name string, text []byte) []byte {
+	if isYAML := path.Ext(name) != ".json"; isYAML && len(text) <= replica.MostYAML {
+		if as, err := replica.JSON(text); err == nil {
+			return as
+		}
+	}
+	return text
 }
 
 // isPlain reports a manifest that says nothing about single files, such as their versions of Rego.

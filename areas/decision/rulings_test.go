@@ -234,6 +234,12 @@ func TestDifferences(t *testing.T) {
 			tree{"a.cedar": departments, "p.json": `{"staticPolicies": {"a": ` + inJSON + "}}", "q.json": `{"effect": "permit"}`},
 			"p.json",
 		},
+		"data that only opa run loads": {
+			engine.OPA, tree{"more.json": `{"blocked": ["eve"]}`}, tree{"more.json": `{"blocked": []}`}, "more.json",
+		},
+		"data that only opa run loads, laid out otherwise": {
+			engine.OPA, tree{"more.yaml": "{a: 1, b: 2}"}, tree{"more.yaml": "b: 2\na: 1\n"}, "",
+		},
 		"a store, laid out otherwise": {engine.OpenFGA, store("", ""), store(
 			"      define owner: [user]\n      define reader: [user, group#member with until] or owner\n",
 			"      # who\n      define reader:  [user,group#member with until] or owner # all\n\n      define owner: [ user ]\n",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"path/filepath"
 	"strings"
 
@@ -112,6 +113,22 @@ func EachOfOPA(at string, do func(name string, text []byte) error) error {
 				}
 			}
 		}
+	})
+}
+
+// EachBesideOPA calls do for each file of a folder that OPA does not load from a bundle, and takes for data if it is
+// given the folder otherwise, as `opa run FOLDER` is.
+func EachBesideOPA(at string, do func(name string, text []byte) error) error {
+	isFolder, err := bundle.IsFolder(at)
+	if err != nil || !isFolder {
+		return err
+	}
+	return bundle.Each(at, func(name string, text []byte) error {
+		isData := slices.Contains([]string{".json", ".yaml", ".yml"}, path.Ext(name))
+		if !isData || bundle.LoadedByOPA(name) {
+			return nil
+		}
+		return do(name, text)
 	})
 }
 
