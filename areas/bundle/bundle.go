@@ -29,13 +29,17 @@ const (
 // The names of the files of a folder that are taken.
 var (
 	extensions = []string{".json", ".yaml", ".yml", ".wasm", ".cedar", ".cedarschema", ".xml"}
-	names      = []string{"linked", "Kustomization"} // of Cedar's links, and one of the three of Kustomize
+	// names are that of Cedar's links, one of the three of Kustomize, and that of what Flux leaves out.
+	names = []string{"linked", "Kustomization", LeftByFlux}
 	// ofOPA are the names of the files besides Rego that OPA loads from any folder of a bundle.
 	ofOPA = []string{
 		"data.json", "data.yaml", "data.yml", "patch.json", "plan.json", "plan.pb", "policy.wasm", ".signatures.json",
 	}
 	endsOfOPA = []string{".rego", ".manifest", ".manifest.pb"}
 )
+
+// LeftByFlux is the name of the files that say what Flux leaves out of a folder.
+const LeftByFlux = ".sourceignore"
 
 // LoadedByOPA reports whether OPA loads a file of a folder that it is given as a bundle, hidden or not.
 func LoadedByOPA(name string) bool {

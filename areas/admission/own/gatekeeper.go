@@ -95,22 +95,26 @@ func defines(template *unstructured.Unstructured) string {
 	return kind
 }
 
-// checkTemplates refuses a constraint of a kind that no template defines, and two templates of one kind.
+// checkTemplates refuses a constraint of a kind that no template defines, two templates of one kind, in whatever case,
+// and two of one name, of which the one that is applied last would stand.
 func (s *Set) checkTemplates() error {
-	defined := map[string]object{}
+	defined, kinds, titles := map[string]bool{}, map[string]object{}, map[string]object{}
 	for _, t := range s.templates {
 		kind := defines(t.Unstructured)
-		if other, ok := defined[kind]; ok {
+		if other, ok := kinds[strings.ToLower(kind)]; ok {
 			return t.at.errorf("ConstraintTemplate %s defines %s, as that at %s does", t.GetName(), kind, other.at.place())
 		}
-		defined[kind] = t
+		if other, ok := titles[t.GetName()]; ok {
+			return t.at.errorf("ConstraintTemplate %s stands at %s already", t.GetName(), other.at.place())
+		}
+		defined[kind], kinds[strings.ToLower(kind)], titles[t.GetName()] = true, t, t
 	}
 	for i := range s.Policies {
 		p := &s.Policies[i]
 		if p.engine == nil || !isConstraint(p.engine.GroupVersionKind()) {
 			continue
 		}
-		if _, ok := defined[p.kind()]; !ok {
+		if !defined[p.kind()] {
 			return p.at.errorf("%s %s: the bundle holds no ConstraintTemplate that defines its kind", p.kind(), p.Name)
 		}
 	}

@@ -95,6 +95,16 @@ func TestConstraintsAreChecked(t *testing.T) {
 				constraintOf("a", "{}"),
 			"ConstraintTemplate other defines Ban, as that at ",
 		},
+		"a kind twice, in another case": {
+			banTemplate + "---\n" + strings.Replace(banTemplate, "kind: Ban", "kind: BAN", 1) + "---\n" +
+				constraintOf("a", "{}"),
+			"ConstraintTemplate ban defines BAN, as that at ",
+		},
+		"a template's name twice": {
+			banTemplate + "---\n" + strings.Replace(banTemplate, "kind: Ban", "kind: Other", 1) + "---\n" +
+				constraintOf("a", "{}"),
+			"ConstraintTemplate ban stands at ",
+		},
 		"a name in two kinds": {
 			banTemplate + "---\n" + strings.NewReplacer("name: ban", "name: other", "kind: Ban", "kind: Other").
 				Replace(banTemplate) + "---\n" + constraintOf("a", "{}") + "---\n" +

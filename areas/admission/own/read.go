@@ -191,6 +191,12 @@ func eachObject(from string, do func(o object) error) error {
 	compared := comparedOf(all)
 	for _, one := range all {
 		aside := compared(one.name)
+		if deploys(one.name) {
+			if err := do(one.whole(one.text)); err != nil {
+				return err
+			}
+			continue
+		}
 		if bundle.Hidden(one.name) {
 			if err := one.pass(aside, do); err != nil {
 				return err
@@ -299,6 +305,11 @@ func isRead(name string) bool {
 	return isObjects(name) || slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
 }
 
+// deploys reports whether a file tells Argo CD or Flux which objects of its folder are left out, or changed.
+func deploys(name string) bool {
+	return path.Base(name) == bundle.LeftByFlux || strings.HasPrefix(path.Base(name), ".argocd-source")
+}
+
 // A source is a file of a bundle that can hold objects, by its path in the bundle.
 type source struct{ name, text string }
 
@@ -313,7 +324,7 @@ func (s source) in(from string) string {
 // readSources reads the files of a bundle that can hold objects, hidden ones too, in the order of their paths.
 func readSources(from string) (out []source, err error) {
 	err = bundle.Each(from, func(name string, text []byte) error {
-		if isRead(name) {
+		if isRead(name) || deploys(name) {
 			out = append(out, source{name, string(text)})
 		}
 		return nil
@@ -469,13 +480,16 @@ var unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
 // asks are words of policies that may read other objects of a cluster, in small letters.
 var asks = []string{"apicall", "globalreference", "globalcontext", "resource.", "clone", "data.inventory"}
 
-// speaksOfEngine reports whether an object may say how an engine is set up, such as a release of its chart, or a
-// setting in its namespace.
+// engines are words of objects that may say how an engine is set up, or what becomes of policies, in small letters.
+var engines = []string{"kyverno", "gatekeeper", "validatingadmissionpolic", "mutatingadmissionpolic", "clusterpolic"}
+
+// speaksOfEngine reports whether an object may say how an engine is set up, such as a release of its chart or a setting
+// in its namespace, or change policies, such as the patches of what deploys them.
 func speaksOfEngine(o *unstructured.Unstructured) bool {
 	text, err := bare(o).MarshalJSON()
 	says := strings.ToLower(o.GetNamespace() + " " + string(text))
-	return !slices.Contains(testGroups, o.GroupVersionKind().Group) && (err != nil || strings.Contains(says, "kyverno") ||
-		strings.Contains(says, "gatekeeper"))
+	return !slices.Contains(testGroups, o.GroupVersionKind().Group) && (err != nil ||
+		slices.ContainsFunc(engines, func(word string) bool { return strings.Contains(says, word) }))
 }
 
 // A reader says what policies may read beside requests: objects of some kinds, and of those that definitions must give

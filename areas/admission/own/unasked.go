@@ -134,6 +134,8 @@ func (p fields) add(more growth, in int, path, name string, value any) {
 		if text, err := json.Marshal(value); err == nil {
 			p[path] = field{topic: topic, text: string(text)}
 		}
+	case isList && len(list) == 0 && name == "controllers": // Kyverno takes an empty list for none, and no list for all
+		p[path] = field{topic: topic, text: "none"}
 	default:
 		text, err := json.Marshal(sorted(value))
 		if err == nil && !slices.Contains([]string{"null", "{}", "[]", `""`, usual[name]}, string(text)) {
@@ -201,8 +203,11 @@ const applied = "kubectl.kubernetes.io/last-applied-configuration"
 const autogen = "pod-policies.kyverno.io/autogen-controllers"
 
 // addMeta adds what the metadata say beside the name: owners, with which an object goes, and annotations and labels
-// that may mean something to others than people.
+// that may mean something to others than people. An object that names the state of a cluster is refused by another one.
 func (p fields) addMeta(o *unstructured.Unstructured) {
+	if o.GetResourceVersion()+string(o.GetUID()) != "" {
+		p["metadata.resourceVersion, metadata.uid"] = field{topic: other, text: "there"}
+	}
 	for key, value := range metaOf(o) {
 		pairs, isMap := value.(tree)
 		if !isMap {

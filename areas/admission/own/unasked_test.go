@@ -119,6 +119,11 @@ func TestUnasked(t *testing.T) {
 			"which namespaces policies are about differs: Ban c (spec.match.excludedNamespaces)\n" +
 				`what else policies say of their requests differs: Ban c (spec."match.excludedNamespaces")`,
 		},
+		"a version of a cluster's state": {
+			"metadata: {name: b}", "metadata: {name: b, resourceVersion: '1'}",
+			"what else policies say of their requests differs: ValidatingAdmissionPolicyBinding b " +
+				"(metadata.resourceVersion, metadata.uid)",
+		},
 		"a version, whose schema may prune parameters": {
 			"templates.gatekeeper.sh/v1\n", "templates.gatekeeper.sh/v1beta1\n",
 			"what else policies say of their requests differs: ConstraintTemplate ban (apiVersion)",
@@ -284,6 +289,12 @@ func TestUnaskedBesideFields(t *testing.T) {
 		"what a deployer does with it": {
 			named, "{team: x", "{config.kubernetes.io/local-config: 'true', team: x",
 			kinds + `ClusterPolicy k (metadata.annotations."config.kubernetes.io/local-config")`,
+		},
+		"no controllers, in place of all": {
+			guarding + "---\napiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: v}\n" +
+				"spec: {autogen: {podControllers: {}}, validations: [{expression: 'true'}]}\n",
+			"podControllers: {}", "podControllers: {controllers: []}",
+			kinds + "ValidatingPolicy v (spec.autogen.podControllers.controllers)",
 		},
 		"an owner, with which it goes": {
 			named, "metadata: {name: k,", "metadata: {name: k, ownerReferences: [{apiVersion: v1, kind: Pod, name: x, uid: u}],",
@@ -543,7 +554,15 @@ func TestUnaskedFiles(t *testing.T) {
 			nil,
 			"ConfigMap kyverno/kyverno",
 		},
-		"no policy":              {nil, files{".github/z.yml": "on: push", ".pod.yaml": pod}, nil, ""},
+		"no policy":            {nil, files{".github/z.yml": "on: push", ".pod.yaml": pod}, nil, ""},
+		"what Flux leaves out": {nil, files{".sourceignore": "a.yaml"}, nil, "file .sourceignore"},
+		"what Argo CD leaves out": {
+			nil, files{"x/.argocd-source-x.yaml": "directory: {exclude: a.yaml}"}, nil, "file x/.argocd-source-x.yaml",
+		},
+		"patches of what Flux deploys": {
+			nil, files{".z.yaml": "kind: Kustomization\napiVersion: kustomize.toolkit.fluxcd.io/v1\nmetadata: {name: z}\n" +
+				"spec: {patches: [{target: {kind: ValidatingAdmissionPolicyBinding}}]}\n"}, nil, "Kustomization z",
+		},
 		"no YAML":                {nil, files{"z.yaml": "a: [\n"}, nil, "file z.yaml"},
 		"no YAML, in both":       {files{"z.yaml": "a: [\n"}, files{"z.yaml": "a: [\n"}, nil, ""},
 		"no YAML, hidden":        {nil, files{".z.yaml": "a: [\n"}, nil, "file .z.yaml"},

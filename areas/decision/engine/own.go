@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"slices"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tare/areas/bundle"
