@@ -67,7 +67,11 @@ func (c Client) Dial(ctx context.Context) (net.Conn, error) {
 	}
 	secure := tls.Client(conn, c.TLS)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		_ = conn.Close() // the handshake has, where ctx ended
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it accepts the connection, and does not end the TLS handshake in time: %w", err)
+		}
+		return nil, err
 	}
 	return secure, nil
 }

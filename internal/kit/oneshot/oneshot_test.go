@@ -123,6 +123,22 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// TestUnansweredHandshake: what is said names the handshake, and nothing that tare itself did afterwards.
+func TestUnansweredHandshake(t *testing.T) {
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // its connections are not accepted
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // nothing was written
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	c := Client{Addr: l.Addr().(*net.TCPAddr).AddrPort(), TLS: &tls.Config{ServerName: "h"}} //nolint:forcetypeassert // TCP
+	const want = "it accepts the connection, and does not end the TLS handshake in time: context deadline exceeded"
+	if _, err := c.Dial(ctx); !errors.Is(err, context.DeadlineExceeded) || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 // TestLimitHoldsRequestsBack: nothing is sent while the limit does not allow it.
 func TestLimitHoldsRequestsBack(t *testing.T) {
 	c := serve(t, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
