@@ -795,8 +795,9 @@ func (p *arm) proveObjections(ctx context.Context, proof mechanism.Proof, try fu
 		if len(lost) == 0 {
 			return nil
 		}
-		// An engine counts some of its objections after the answer, and later on a busy host.
-		if len(p.engines) == 0 || p.env.Clock.Now().Sub(begin) > countWithin {
+		// An engine counts some of its objections after the answer, and later on a busy host. The API server has counted its
+		// own by then.
+		if !p.enginesCount() || p.env.Clock.Now().Sub(begin) > countWithin {
 			break
 		}
 	}

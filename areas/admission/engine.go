@@ -405,7 +405,7 @@ func (p *arm) addEngineCounts(ctx context.Context, to map[string]uint64,
 	of func(apimetrics.KyvernoCounts) map[string]uint64,
 ) error {
 	for _, e := range p.engines {
-		if !e.kind.Counts || e.restless {
+		if !e.counts() {
 			continue
 		}
 		is, err := p.settledCounts(ctx, e)
@@ -418,6 +418,12 @@ func (p *arm) addEngineCounts(ctx context.Context, to map[string]uint64,
 	}
 	return nil
 }
+
+// counts reports whether an engine counts objections, by numbers that stand still.
+func (e *runningEngine) counts() bool { return e.kind.Counts && !e.restless }
+
+// enginesCount reports whether one of the arm's engines counts objections.
+func (p *arm) enginesCount() bool { return slices.ContainsFunc(p.engines, (*runningEngine).counts) }
 
 // settledCounts reads an engine's counts when they stand still. If they do not within countWithin, the engine is
 // restless, and has none.

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"context"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/areas/admission/cluster"
+	"tare/areas/admission/engine"
+	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 	"tare/internal/clock"
 )
@@ -148,5 +153,43 @@ func TestWebhookThatIsAwayIsNoPolicy(t *testing.T) {
 		`"message":"admission webhook \"a\" denied the request: failed calling webhook \"x\""}`)}
 	if denies.webhookIsAway() {
 		t.Error("a denial that quotes such a failure is taken for one")
+	}
+}
+
+// TestNothingIsWaitedForThatCountsAtOnce: the API server has counted an objection before it answers, so that beside an
+// engine without counts one that is missing is missing for good. Counts of an engine may still come.
+func TestNothingIsWaitedForThatCountsAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		kind *engine.Kind
+		want int // readings of the API server's counts
+	}{{engine.Gatekeeper, 2}, {engine.Kyverno, 4}} {
+		now, read := clock.NewFake(time.Unix(0, 0)), 0
+		s := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Accept-Encoding") == "gzip" {
+				t.Error("metrics are compressed on the way to the same host")
+			}
+			read++
+			now.Advance(4 * time.Second)
+		}))
+		t.Cleanup(s.Close)
+		counts := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		t.Cleanup(counts.Close)
+		p := renderingArm(t)
+		p.env.Clock, p.policies.own = now, &own.InForce{}
+		p.engines = []*runningEngine{{engineProcess: engineProcess{kind: c.kind, ready: engine.Ready{Metrics: counts.URL}}}}
+		var err error
+		if p.admin, err = cluster.New(t.Context(), cluster.Options{
+			Run: "r", Server: s.URL, Token: "x",
+			CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		p.policies.keeper = p.admin
+		t.Cleanup(p.admin.Close)
+		err = p.proveObjections(t.Context(), mechanism.Proof{Object: []string{"tare-x-0.lost"}},
+			func(context.Context) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "1 policy no longer objects") || read != c.want {
+			t.Errorf("%s: %v after %d readings, want %d", c.kind.Name, err, read, c.want)
+		}
 	}
 }
