@@ -342,12 +342,17 @@ func xacmlRequest(q model.Question) any {
 	}}}
 }
 
-// TestEnginesDecideLikeTheModel: every engine gives the known answers, at every position of the policy.
+// TestEnginesDecideLikeTheModel: every engine gives the known answers, at every position of the policy. One that loads
+// policies with its first request would report a wrong load time, and answer that request late: so they are removed
+// before.
 func TestEnginesDecideLikeTheModel(t *testing.T) {
 	eachEngine(t, func(t *testing.T, l engine.Launch) {
 		for _, n := range []int{1, 100} {
-			began := time.Now()
-			p, set := start(t, l, n, nil), model.Set{N: n}
+			began, file := time.Now(), ""
+			p, set := start(t, l, n, func(c *engine.Config) { file = c.File }), model.Set{N: n}
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
 			t.Logf("%s with %d policies: started in %v, policies loaded in %.3f s", l.Version, n, time.Since(began),
 				p.ready.LoadSeconds)
 			for _, q := range []model.Question{
@@ -357,6 +362,9 @@ func TestEnginesDecideLikeTheModel(t *testing.T) {
 				if got, answer := p.ask(t, q); got != q.Want {
 					t.Errorf("%d policies, %s of %s: %v, want %v: %s", n, q.Name, q.Resource.ID, got, q.Want, answer)
 				}
+			}
+			if n == 1 {
+				t.Run("invalid", func(t *testing.T) { wantInvalidRejected(t, p) })
 			}
 		}
 	})
@@ -472,53 +480,36 @@ func TestOpenFGAIsToldNoPort(t *testing.T) {
 	}
 }
 
-// TestEnginesRejectInvalidRequests with status 400 and a text, and keep running.
-func TestEnginesRejectInvalidRequests(t *testing.T) {
-	eachEngine(t, func(t *testing.T, l engine.Launch) {
-		p, k := start(t, l, 1, nil), l.Kind
-		path := "/services/pdp"
-		switch k { //nolint:exhaustive // the others are of XACML
-		case engine.OPA:
-			path = "/v1/data/authz/allow"
-		case engine.OpenFGA:
-			path = "/stores/" + p.ready.Store + "/check"
+// wantInvalidRejected: an engine rejects invalid requests with status 400 and a text, and keeps running.
+func wantInvalidRejected(t *testing.T, p point) {
+	t.Helper()
+	path := "/services/pdp"
+	switch p.kind { //nolint:exhaustive // the others are of XACML
+	case engine.OPA:
+		path = "/v1/data/authz/allow"
+	case engine.OpenFGA:
+		path = "/stores/" + p.ready.Store + "/check"
+	}
+	for _, body := range []string{`{"Request":`, `{]`, "\xff\xfe"} {
+		if status, text := p.post(t, path, body); status != http.StatusBadRequest || len(text) == 0 {
+			t.Errorf("request %q: got status %d, %s; want 400 with a text", body, status, text)
 		}
-		for _, body := range []string{`{"Request":`, `{]`, "\xff\xfe"} {
-			if status, text := p.post(t, path, body); status != http.StatusBadRequest || len(text) == 0 {
-				t.Errorf("request %q: got status %d, %s; want 400 with a text", body, status, text)
-			}
+	}
+	if p.kind.Adapter() == "xacml" {
+		deep := `{"Request":{"Category":` + strings.Repeat("[", 200_000) + `}`
+		if status, text := p.post(t, path, deep); status == http.StatusInternalServerError {
+			t.Errorf("deep: %d %.300s", status, text)
 		}
-		if k.Adapter() == "xacml" {
-			deep := `{"Request":{"Category":` + strings.Repeat("[", 200_000) + `}`
-			if status, text := p.post(t, path, deep); status == http.StatusInternalServerError {
-				t.Errorf("deep: %d %.300s", status, text)
-			}
-			if status, _ := p.post(t, path, strings.Repeat(" ", 2<<20)); status != http.StatusRequestEntityTooLarge {
-				t.Errorf("large: status %d", status)
-			}
-			if status, _ := p.post(t, "/services/pdpx", "{}"); status != http.StatusNotFound {
-				t.Errorf("another path: status %d", status)
-			}
+		if status, _ := p.post(t, path, strings.Repeat(" ", 2<<20)); status != http.StatusRequestEntityTooLarge {
+			t.Errorf("large: status %d", status)
 		}
-		if got, answer := p.ask(t, model.Set{N: 1}.Ask(model.First)); got != model.Permit {
-			t.Errorf("afterwards: %s", answer)
+		if status, _ := p.post(t, "/services/pdpx", "{}"); status != http.StatusNotFound {
+			t.Errorf("another path: status %d", status)
 		}
-	})
-}
-
-// TestPoliciesAreLoadedBeforeReady: an engine that loads them with its first request would report a wrong load time,
-// and answer that request late. So the policies are removed before the first request.
-func TestPoliciesAreLoadedBeforeReady(t *testing.T) {
-	eachEngine(t, func(t *testing.T, l engine.Launch) {
-		var file string
-		p := start(t, l, 1, func(c *engine.Config) { file = c.File })
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-		if got, answer := p.ask(t, model.Set{N: 1}.Ask(model.First)); got != model.Permit {
-			t.Errorf("without the file: %s", answer)
-		}
-	})
+	}
+	if got, answer := p.ask(t, model.Set{N: 1}.Ask(model.First)); got != model.Permit {
+		t.Errorf("afterwards: %s", answer)
+	}
 }
 
 // TestBrokenPoliciesAreNotServed, which one of the engines would do.
