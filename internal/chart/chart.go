@@ -97,14 +97,17 @@ type Panel struct {
 }
 
 // SVG draws the panel. id must be unique in the page: it prefixes the ids of title and description.
-func (p Panel) SVG(id string) []byte { return Stack(id, p) }
+func (p Panel) SVG(id string) []byte { return Stack{p}.SVG(id) }
 
-// Stack draws panels above one another that share the X axis of the first exactly: the range covers the data of all,
+// Stack is panels above one another that share the X axis of the first exactly: the range covers the data of all,
 // ticks are labelled once at the bottom, and vertical rules and spans of the first panel run through all. Series of the
 // same name that leave their Kind to Auto have the same colour in every panel. The title is the first panel's; the
 // description is all of theirs.
-func Stack(id string, panels ...Panel) []byte {
-	return fragment(id, func(f frame) drawing { return stack(f, panels) })
+type Stack []Panel
+
+// SVG draws the chart; see [Panel.SVG].
+func (s Stack) SVG(id string) []byte {
+	return fragment(id, func(f frame) drawing { return stack(f, s) })
 }
 
 // Percentiles is latency against percentile: X of each series is a quantile in [0, 1), spread as −log10(1−q), so that

@@ -181,7 +181,7 @@ func TestGapsStayGaps(t *testing.T) {
 func TestEmptyChartsSayTheirSentence(t *testing.T) {
 	nan := []float64{math.NaN()}
 	for name, c := range map[string]drawable{
-		"panel": Panel{}, "stack": pile{}, "percentiles": Percentiles{Series: []Series{{X: []float64{1}, Y: []float64{1}}}},
+		"panel": Panel{}, "stack": Stack{}, "percentiles": Percentiles{Series: []Series{{X: []float64{1}, Y: []float64{1}}}},
 		"bars": Bars{}, "forest": Forest{}, "heat": Heat{},
 		"nan":                 Panel{Series: []Series{{X: nan, Y: nan}}},
 		"zero on log":         Panel{Y: Axis{Log: true}, Series: []Series{{X: []float64{1}, Y: []float64{0}}}},
@@ -412,11 +412,6 @@ var update = flag.Bool("update", false, "rewrite the goldens")
 // drawable is any of the charts.
 type drawable interface{ SVG(id string) []byte }
 
-// pile is a stack, as one chart.
-type pile []Panel
-
-func (p pile) SVG(id string) []byte { return Stack(id, p...) }
-
 func seconds(v float64) string {
 	switch {
 	case v >= 1:
@@ -452,7 +447,7 @@ func samples() map[string]drawable {
 	}
 }
 
-func breaking() pile {
+func breaking() Stack {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var x, good, base, p99, p99b []float64
 	for r := 50.0; r <= 1200; r += 50 {
@@ -486,10 +481,10 @@ func breaking() pile {
 		},
 		Rules: []Rule{{At: 0.5, Label: "budget 500 ms", Kind: Bad}},
 	}
-	return pile{top, below}
+	return Stack{top, below}
 }
 
-func failing() pile {
+func failing() Stack {
 	rng := rand.New(rand.NewPCG(2, 2))
 	var t, offered, good, bad, waiting, p50, p99 []float64
 	for i := range 360 {
@@ -538,7 +533,7 @@ func failing() pile {
 		Series: []Series{{Name: "p50", X: t, Y: p50, Kind: Color(2)}, {Name: "p99", X: t, Y: p99, Kind: Color(1)}},
 		Rules:  []Rule{{At: 0.5, Label: "budget 500 ms", Kind: Bad}},
 	}
-	return pile{rates, outstanding, response}
+	return Stack{rates, outstanding, response}
 }
 
 func growth() Panel {

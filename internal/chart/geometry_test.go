@@ -419,7 +419,7 @@ func (m maker) chart(kind int) drawable {
 	case 0:
 		return m.panel()
 	case 1:
-		return pile{m.panel(), m.panel(), m.panel()}
+		return Stack{m.panel(), m.panel(), m.panel()}
 	case 2:
 		return Percentiles{Title: m.text(), Y: m.axis(), Series: m.series(), Rules: m.rules(), Legend: true, Empty: m.text()}
 	case 3:

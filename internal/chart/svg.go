@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"encoding/xml"
 	"strings"
 )
 
@@ -80,7 +81,7 @@ func (c *canvas) empty(element string, attrs ...any) {
 // leaf writes an element that holds text alone.
 func (c *canvas) leaf(element, text string, attrs ...any) {
 	c.open(element, attrs...)
-	c.WriteString(escaped(oneLine(text)))
+	c.text(oneLine(text))
 	c.close(element)
 }
 
@@ -98,10 +99,15 @@ func (c *canvas) tag(element string, attrs []any) {
 			value = coord(float64(v))
 		}
 		if value != "" {
-			c.WriteString(" " + key + `="` + escaped(value) + `"`)
+			c.WriteString(" " + key + `="`)
+			c.text(value)
+			c.WriteByte('"')
 		}
 	}
 }
+
+// text writes s so that nothing in it is markup. Characters that XML cannot hold become U+FFFD.
+func (c *canvas) text(s string) { _ = xml.EscapeText(c, []byte(s)) } // a canvas takes every write
 
 // line returns a straight stroke in the current colour.
 func (c *canvas) line(class string, x1, y1, x2, y2 float64, attrs ...any) {
@@ -123,7 +129,7 @@ func (c *canvas) label(class, anchor string, x, y, room, size float64, s string,
 	}
 	c.open("text", all...)
 	c.leaf("title", s)
-	c.WriteString(escaped(shown))
+	c.text(shown)
 	c.close("text")
 }
 

@@ -1,8 +1,6 @@
 package chart
 
 import (
-	"bytes"
-	"encoding/xml"
 	"math"
 	"strconv"
 	"strings"
@@ -60,13 +58,6 @@ func cut(s string, width, size float64) string {
 		}
 	}
 	return s
-}
-
-// escaped makes s safe as text and as an attribute's value. Characters that XML cannot hold become U+FFFD.
-func escaped(s string) string {
-	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(s)) // a Buffer takes every write
-	return b.String()
 }
 
 // oneLine makes a label of s. Line breaks and tabs become spaces, since a text element has one line; characters that

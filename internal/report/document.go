@@ -108,7 +108,7 @@ type fact struct {
 // A figure is a chart with its numbers in a table beside it. Formats that cannot draw show its line, if it has one.
 type figure struct {
 	Line     *remark
-	SVG      template.HTML
+	SVG      drawing
 	Caption  string
 	Summary  string // of the table
 	Table    *grid
@@ -116,8 +116,13 @@ type figure struct {
 	Timeline *int // its index in the report: the script may replace the chart
 }
 
-// drawn marks what package chart has written, with all labels escaped, as safe.
-func drawn(svg []byte) template.HTML { return template.HTML(svg) }
+// A drawing draws a chart. Only the page calls it: drawing takes longer than all that other formats show.
+type drawing func() template.HTML
+
+// drawn returns a drawing by package chart, which escapes all labels, so that it is safe.
+func drawn(draw func(id string) []byte, id string) drawing {
+	return func() template.HTML { return template.HTML(draw(id)) }
+}
 
 // A grid is a table with what the formats need to know of it. Without rows it is not shown.
 type grid struct {

@@ -129,7 +129,7 @@ func TestOneFarOutDoesNotFlattenTheOthers(t *testing.T) {
 	if !strings.Contains(figure.Caption, "1 mark beyond the end of the axis") {
 		t.Errorf("the caption does not say that a mark is outside: %q", figure.Caption)
 	}
-	if svg := string(figure.SVG); strings.Contains(svg, "NaN") || !strings.Contains(svg, "+900") || !strings.Contains(svg, `fill="none" stroke="currentColor" stroke-width="1.5"><title>far`) {
+	if svg := string(figure.SVG()); strings.Contains(svg, "NaN") || !strings.Contains(svg, "+900") || !strings.Contains(svg, `fill="none" stroke="currentColor" stroke-width="1.5"><title>far`) {
 		t.Error("what is far out is not a hollow mark with its number")
 	}
 }
@@ -204,7 +204,7 @@ func TestHeatIsAgainstEachArmsOwnMedian(t *testing.T) {
 func TestManyBlocksShareColumns(t *testing.T) {
 	d := deviations{arm: "a", values: make([]float64, 160)}
 	d.values[77] = -.3
-	svg := string(heatFigure(base("x"), "x", []deviations{d}, "h", 1).SVG)
+	svg := string(heatFigure(base("x"), "x", []deviations{d}, "h", 1).SVG())
 	if n := strings.Count(svg, "<rect x="); n > 2*maxColumns || n < maxColumns {
 		t.Errorf("%d cells in two drawings, want at most %d", n, 2*maxColumns)
 	}
@@ -219,7 +219,7 @@ func TestSizeZeroIsShown(t *testing.T) {
 	if p.at <= 0 || p.at >= 1 || p.axis("rules").Format(p.of(0)) != "0" || p.of(5) != 5 {
 		t.Errorf("0 stands at %v", p.at)
 	}
-	if svg := string(curveOf(scaled(), &g, "g").SVG); !strings.Contains(svg, "measured: 0, 2.1") {
+	if svg := string(curveOf(scaled(), &g, "g").SVG()); !strings.Contains(svg, "measured: 0, 2.1") {
 		t.Error("the size 0 is not drawn")
 	}
 	if p := zeroColumnFor(&scaled().Growth[2]); p.at != 0 {
@@ -288,7 +288,7 @@ func TestAxisOfManyTimesTheBaseline(t *testing.T) {
 		r := comparisonOf(c.effects...)
 		groups := effectGroups(r)
 		ticks := regexp.MustCompile(`>\+[0-9.]+.(%|µs|ns)<`).FindAllStringSubmatch(
-			string(forest(r, &groups[0], sharedParts(r, groups), "chart").SVG), -1)
+			string(forest(r, &groups[0], sharedParts(r, groups), "chart").SVG()), -1)
 		if len(ticks) == 0 {
 			t.Fatalf("%s: the axis has no ticks", name)
 		}
@@ -613,7 +613,7 @@ func TestGrowthForms(t *testing.T) {
 	if got, want := (&Growth{Law: "log", Factor: "rules"}).formula("log"), "0 + 0·log₂(1+rules)"; got != want {
 		t.Errorf("a law in log₂ reads %q, want %q", got, want)
 	}
-	svg := string(curveOf(r, &r.Growth[0], "x").SVG)
+	svg := string(curveOf(r, &r.Growth[0], "x").SVG())
 	if !strings.Contains(svg, "step ×5.4, breaks the budget") || !strings.Contains(svg, "fitted: constant with a step") ||
 		strings.Contains(svg, "breaks the budget at") {
 		t.Error("the chart does not mark the step")
@@ -621,7 +621,7 @@ func TestGrowthForms(t *testing.T) {
 	if lines := fittedLines(&r.Growth[0]); len(lines) != 2 {
 		t.Errorf("%d lines for a cost with a step", len(lines))
 	}
-	if svg := string(curveOf(r, &r.Growth[1], "x").SVG); !strings.Contains(svg, "slope changes at 2004") ||
+	if svg := string(curveOf(r, &r.Growth[1], "x").SVG()); !strings.Contains(svg, "slope changes at 2004") ||
 		!strings.Contains(svg, "fitted: with a bend") {
 		t.Error("the chart does not mark the bend")
 	}

@@ -78,7 +78,7 @@ func course(r *Report, index int) *figure {
 	}
 	t, summary := inNumbers(l)
 	return &figure{
-		SVG: drawn(chart.Stack("chart-5-"+strconv.Itoa(index), rates, waiting, response)), Caption: caption.String(),
+		SVG: drawn(chart.Stack{rates, waiting, response}.SVG, "chart-5-"+strconv.Itoa(index)), Caption: caption.String(),
 		Summary: summary, Table: t, Timeline: &index,
 	}
 }
@@ -195,7 +195,7 @@ func scores(c *Capacity, index int) *figure {
 		caption += fmt.Sprintf(" Not drawn: %d that explain nothing.", none)
 	}
 	return &figure{
-		SVG: drawn(b.SVG("chart-5-scores-" + strconv.Itoa(index))), Caption: caption, Summary: "All scores",
+		SVG: drawn(b.SVG, "chart-5-scores-"+strconv.Itoa(index)), Caption: caption, Summary: "All scores",
 		Table: t,
 	}
 }

@@ -204,7 +204,7 @@ func forest(r *Report, c *effectGroup, all common, id string) *figure {
 			" beyond the end of the axis: hollow, at the edge, with the number at the right.")
 	}
 	return &figure{
-		SVG: drawn(f.SVG(id)), Caption: caption, Summary: "The numbers of this chart",
+		SVG: drawn(f.SVG, id), Caption: caption, Summary: "The numbers of this chart",
 		Table: effectTable(r, "Effects on "+c.name(), c.all()),
 	}
 }

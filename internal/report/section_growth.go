@@ -91,7 +91,7 @@ func curveOf(r *Report, g *Growth, id string) *figure {
 		p.Spans = append(p.Spans, chart.Span{From: place.at / place.step, To: place.at * place.step, Label: ""})
 	}
 	return &figure{
-		Line: &remark{Word: "growth", Text: r.law(g)}, SVG: drawn(p.SVG(id)), Caption: place.caption(g.Factor),
+		Line: &remark{Word: "growth", Text: r.law(g)}, SVG: drawn(p.SVG, id), Caption: place.caption(g.Factor),
 		Summary: "The numbers of this chart", Table: sizes(r, g, show),
 	}
 }

@@ -50,7 +50,7 @@ func guardFigure(r *Report) *figure {
 		top.X.Log, below.X.Log = true, true
 	}
 	return &figure{
-		SVG: drawn(chart.Stack("chart-guard", top, below)), Summary: "The numbers of this chart",
+		SVG: drawn(chart.Stack{top, below}.SVG, "chart-guard"), Summary: "The numbers of this chart",
 		Caption: "Each dot is a rate that was offered, with its 95 % interval. Above: the share of the trespasses that " +
 			"were permitted; below: the share of the other calls that were served. A control that fails open leaves the " +
 			"bottom of the upper chart where it breaks; one that fails closed leaves the top of the lower one.",

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"html/template"
 	"slices"
 	"strings"
 
@@ -58,7 +57,7 @@ func attributed(r *Report) []block {
 	if len(tabular(all)) > 0 {
 		const caption = "The mean time of one call, in parts."
 		f := &figure{SVG: drawnParts(r), Caption: caption, Summary: "The parts in numbers", Table: all}
-		f.Open = f.SVG == ""
+		f.Open = f.SVG == nil
 		out = append(out, block{In: titled, Heading: "Where the time of one call goes"}, block{Figure: f})
 	}
 	for _, t := range r.attributions() {
@@ -79,7 +78,7 @@ func attributed(r *Report) []block {
 const mostAttributed = 4
 
 // parts draws the parts of the calls, without the A/A arm.
-func drawnParts(r *Report) template.HTML {
+func drawnParts(r *Report) drawing {
 	again := func(id string) bool {
 		return slices.ContainsFunc(r.Treatments, func(t Treatment) bool { return t.ID == id && t.Control == design.AA })
 	}
@@ -115,7 +114,7 @@ func drawnParts(r *Report) template.HTML {
 		}
 	}
 	if drawnCalls == 0 || drawnCalls > mostAttributed {
-		return ""
+		return nil
 	}
-	return drawn(b.SVG("chart-6-call"))
+	return drawn(b.SVG, "chart-6-call")
 }

@@ -206,7 +206,7 @@ func knee(r *Report, curves []curve) *figure {
 		caption += " The bars at p99 reach from the best to the worst moment of a step."
 	}
 	return &figure{
-		SVG: drawn(chart.Stack("chart-4", top, below)), Caption: caption, Summary: "The numbers of this chart",
+		SVG: drawn(chart.Stack{top, below}.SVG, "chart-4"), Caption: caption, Summary: "The numbers of this chart",
 		Table: tries(r, curves),
 	}
 }
@@ -363,12 +363,12 @@ func workloads(r *Report, curves []curve) []block {
 	t := tries(r, curves)
 	return []block{
 		{Figure: &figure{
-			SVG:     drawn(good.SVG("chart-4-good")),
+			SVG:     drawn(good.SVG, "chart-4-good"),
 			Caption: "How many of its calls each workload got answered well, however late.",
 			Summary: "The numbers of this chart", Table: t,
 		}},
 		{Figure: &figure{
-			SVG: drawn(tail.SVG("chart-4-tail")), Caption: "The slowest hundredth of the calls, by workload.",
+			SVG: drawn(tail.SVG, "chart-4-tail"), Caption: "The slowest hundredth of the calls, by workload.",
 			Summary: "The numbers of this chart", Table: t,
 		}},
 	}

@@ -29,7 +29,7 @@ func soakCourse(r *Report, s *Soak, index int) *figure {
 		c.middle = append(c.middle, (m.Start+m.End)/2)
 	}
 	c.start = append(c.start, s.Moments[len(s.Moments)-1].End)
-	panels := []chart.Panel{c.rates()}
+	panels := chart.Stack{c.rates()}
 	p99, p50 := func(o *MomentOperation) *float64 { return o.P99 }, func(o *MomentOperation) *float64 { return o.P50 }
 	for _, p := range []*chart.Panel{
 		c.times("p99", "99th percentile", p99), c.times("p50", "median", p50), c.processor(), c.memory(), c.heap(),
@@ -41,7 +41,7 @@ func soakCourse(r *Report, s *Soak, index int) *figure {
 	}
 	t := c.inNumbers()
 	return &figure{
-		SVG: drawn(chart.Stack("chart-5-soak-"+strconv.Itoa(index), panels...)), Caption: c.caption(),
+		SVG: drawn(panels.SVG, "chart-5-soak-"+strconv.Itoa(index)), Caption: c.caption(),
 		Summary: "The course in numbers", Table: t,
 	}
 }

@@ -109,7 +109,7 @@ func (s *spectrum) figure(r *Report, lines []string, id string) *figure {
 	if most < 3*least { // ends at 1, 2 and 5 would leave most of the chart empty
 		c.Y.Min, c.Y.Max = new(least*0.97), new(most*1.04)
 	}
-	return &figure{SVG: drawn(c.SVG(id)), Summary: "The numbers of this chart", Table: s.table(show)}
+	return &figure{SVG: drawn(c.SVG, id), Summary: "The numbers of this chart", Table: s.table(show)}
 }
 
 // spectrumLine draws a distribution: solid up to the last quantile with an interval (or to the median), and dashed

@@ -102,7 +102,7 @@ func lateness(r *Report) *figure {
 	}
 	f := &figure{Summary: "The generator, point by point", Table: t, Open: true}
 	if drawable {
-		f.SVG, f.Caption = drawn(p.SVG("chart-7")), "How late calls were sent through the generator's own fault. A point "+
+		f.SVG, f.Caption = drawn(p.SVG, "chart-7"), "How late calls were sent through the generator's own fault. A point "+
 			"is invalid when this exceeds the larger of 1 ms and a tenth of the median response time."
 	}
 	return f

@@ -263,7 +263,7 @@ func heatFigure(r *Report, name string, rows []deviations, id string, of int) *f
 	if each > 1 {
 		caption += " A column is " + strconv.Itoa(each) + " blocks; its cells show the one that was furthest off."
 	}
-	return &figure{SVG: drawn(h.SVG(id)), Caption: caption}
+	return &figure{SVG: drawn(h.SVG, id), Caption: caption}
 }
 
 func furthest(v []float64) float64 {

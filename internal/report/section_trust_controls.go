@@ -75,7 +75,7 @@ func controlFigures(r *Report) []block {
 		m := d.Margin / 2
 		f.Spans = []chart.Span{{From: -m, To: m, Label: "half the margin, ±" + axisShare(m)}}
 	}
-	fig.SVG = drawn(f.SVG("chart-7-controls"))
+	fig.SVG = drawn(f.SVG, "chart-7-controls")
 	if len(f.Rows) < len(all) {
 		fig.Caption = "Drawn are " + strconv.Itoa(len(f.Rows)) + " of " + strconv.Itoa(len(all)) + "; all are in the table."
 	}

@@ -103,7 +103,7 @@ func processor(r *Report) *figure {
 		Table: t, Open: !known,
 	}
 	if known {
-		f.SVG = drawn(b.SVG("chart-6-cpu"))
+		f.SVG = drawn(b.SVG, "chart-6-cpu")
 	}
 	return f
 }
@@ -146,7 +146,7 @@ func memory(r *Report) *figure {
 	}
 	b.Axis.Ticks = binary(b.Rows)
 	return &figure{
-		SVG:     drawn(b.SVG("chart-6-memory")),
+		SVG:     drawn(b.SVG, "chart-6-memory"),
 		Caption: "Resident memory: the peak, and from before to after the trial.", Summary: "Memory in numbers", Table: t,
 	}
 }
@@ -202,7 +202,7 @@ func alongPoints(r *Report) *figure {
 		return nil
 	}
 	return &figure{
-		SVG: drawn(p.SVG("chart-6-points")), Caption: "CPU time of each point, until its last call had ended.",
+		SVG: drawn(p.SVG, "chart-6-points"), Caption: "CPU time of each point, until its last call had ended.",
 		Summary: "The numbers of this chart", Table: t,
 	}
 }
