@@ -30,23 +30,19 @@ func FindJump(t, y, weight []float64) (j Jump, ok bool) {
 	if !ok {
 		return j, false
 	}
-	least, at := math.Inf(1), 0
-	n := len(s.y)
-	edge := max(fewestValues/2, int(math.Ceil(leastOfLevel*float64(n))))
-	for i := edge; i <= n-edge; i++ {
-		if rest := s.levels(i); dot(rest, rest) < least {
-			least, at = dot(rest, rest), i
-		}
-	}
+	at := s.twoLevels()
 	if at == 0 {
 		return j, false
 	}
+	n := len(s.y)
+	rest := s.levels(at)
+	least := dot(rest, rest)
 	j = Jump{
 		At:     (s.t[at-1] + s.t[at]) / 2,
 		Before: weightedMean(s.y[:at], s.w[:at]), After: weightedMean(s.y[at:], s.w[at:]),
 	}
-	hangs, rest := autocorrelation(s.levels(at), s.lags(), 2)
-	if !rest {
+	hangs, ok := autocorrelation(rest, s.lags(), 2)
+	if !ok {
 		return j, j.Before != j.After
 	}
 	together := (1 + max(0, hangs)) / (1 - max(0, hangs)) // so many values say as much as one alone
@@ -57,6 +53,27 @@ func FindJump(t, y, weight []float64) (j Jump, ok bool) {
 	j.Error = math.Sqrt(least / float64(n-2) * together * (1/weights[0] + 1/weights[1]))
 	better := float64(n) / together * math.Log(dot(line.residual, line.residual)/least)
 	return j, better > jumpEvidence && math.Abs(s.besides(at))*(s.t[n-1]-s.t[0]) <= restOfJump*math.Abs(j.After-j.Before)
+}
+
+// twoLevels returns from which value on the values have a level of their own where two levels describe them best; 0 if
+// nowhere. What two levels leave is least where the squares between them are greatest.
+func (s *series) twoLevels() (at int) {
+	n := len(s.y)
+	edge := max(fewestValues/2, int(math.Ceil(leastOfLevel*float64(n))))
+	mean, all := weightedMean(s.y, s.w), 0.0
+	for _, w := range s.w {
+		all += w
+	}
+	most, sum, before := -1.0, 0.0, 0.0
+	for i := range n - edge {
+		before += s.w[i]
+		sum += s.w[i] * (s.y[i] - mean)
+		between := sum * (sum / before) * (all / (all - before))
+		if i+1 >= edge && between > most && !math.IsInf(between, 1) {
+			most, at = between, i+1
+		}
+	}
+	return at
 }
 
 // levels are the weighted residuals where the values from i on have a level of their own.

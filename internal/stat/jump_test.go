@@ -67,3 +67,51 @@ func TestFindJump(t *testing.T) {
 		}
 	}
 }
+
+// TestJumpDividesBest: a jump is where two levels leave the least, and is found at once in a series as long as a soak
+// of a week, whose windows are of ten seconds.
+func TestJumpDividesBest(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 5)) //nolint:gosec // repeatable
+	series := func(n int, base, size float64) (at, y, w []float64) {
+		jump := n/8 + random.IntN(3*n/4)
+		for i := range n {
+			level := base
+			if i >= jump {
+				level += size
+			}
+			at, y, w = append(at, float64(i)), append(y, level+random.NormFloat64()), append(w, 0.1+random.Float64())
+		}
+		return at, y, w
+	}
+	for range 200 {
+		at, y, w := series(80, 3e7, 3)
+		j, ok := stat.FindJump(at, y, w)
+		if !ok {
+			continue
+		}
+		least, best := math.Inf(1), 0.0
+		for i := 8; i <= 72; i++ {
+			if left := around(y[:i], w[:i]) + around(y[i:], w[i:]); left < least {
+				least, best = left, (at[i-1]+at[i])/2
+			}
+		}
+		if j.At != best {
+			t.Errorf("the jump is at %v, two levels leave the least at %v", j.At, best)
+		}
+	}
+	if j, ok := stat.FindJump(series(60_480, 0, 5)); !ok || math.Abs(j.After-j.Before-5) > 0.1 {
+		t.Errorf("%+v, %t", j, ok)
+	}
+}
+
+// around is the sum of the squares of values around their mean.
+func around(y, w []float64) (squares float64) {
+	sum, all := 0.0, 0.0
+	for i := range y {
+		sum, all = sum+w[i]*y[i], all+w[i]
+	}
+	for i := range y {
+		squares += w[i] * (y[i] - sum/all) * (y[i] - sum/all)
+	}
+	return squares
+}
