@@ -212,7 +212,7 @@ func (c *comparison) contrast(base, treated string, g gate) (*contrast, error) {
 	if x == nil || y == nil {
 		return nil, fmt.Errorf("%s was not measured under both", g.metric)
 	}
-	out, err := c.estimatorFor(y, g.quantile).between(x, y, false)
+	out, err := c.between(x, y, g.quantile, false)
 	if err != nil {
 		return nil, err
 	}

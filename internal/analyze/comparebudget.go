@@ -120,16 +120,9 @@ func (c *comparison) absolute(b *budget.Budget, m *measure, g gate, alpha float6
 	if budget.Extreme(g.quantile) {
 		return extremeOf(m, g.quantile)
 	}
-	e, why := c.estimatorFor(m, g.quantile).alone(m, 1-alpha)
-	if why == "" && m.metric.Unit == metric.Ratio {
-		e, why = widened(m, e)
-	}
+	e, why := c.alone(m, g.quantile, 1-alpha)
 	if why != "" {
 		return c.open(e.Value, why)
-	}
-	if s := c.find(m.treatment, m.operation, metric.Error.Name); s != nil && m.metric.Name == metric.Goodput.Name {
-		x := goodput(budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}, c.absolute(b, s, gate{}, alpha).Interval)
-		e.Lo, e.Hi = x.Lo, x.Hi
 	}
 	how := c.basis(b, &e, b.Limit.Value, alpha)
 	if m.metric.Name == metric.Error.Name && e.Value == 0 && m.unreadCalls() == 0 {
@@ -159,46 +152,6 @@ func (c *comparison) open(v float64, why string) finding {
 		return unmeasured("%s", why)
 	}
 	return finding{Interval: budget.Interval{Value: v, Lo: math.Inf(-1), Hi: math.Inf(1)}, how: why}
-}
-
-// widened gives a share at least the interval that so many calls can tell, and that of so many events where few blocks
-// have any. A share of nobody knows how many calls has none.
-func widened(m *measure, e stat.Estimate) (wide stat.Estimate, why string) {
-	c := m.course()
-	if _, n := c.counted(); !(n > 0) {
-		return e, "nobody knows of how many calls it is a share"
-	}
-	x := c.share(budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}, e.Level)
-	e.Lo, e.Hi = x.Lo, x.Hi
-	return e, ""
-}
-
-// course is a share by block, with its calls.
-func (m *measure) course() *course {
-	c := &course{}
-	for i, v := range m.value {
-		if isFinite(v) && i < len(m.weight) {
-			c.value, c.weight = append(c.value, v), append(c.weight, m.weight[i])
-		}
-	}
-	return c
-}
-
-// widenedRatio does so for the ratio of two shares, less 1: by the normal interval of its logarithm, with half a call
-// more that counts and half a call that does not (Walter, Biometrika 62 (1975) 371), since none may count.
-func widenedRatio(base, treated *measure, e stat.Estimate) (wide stat.Estimate, why string) {
-	log, variance := 0.0, 0.0
-	for sign, m := range map[float64]*measure{-1: base, 1: treated} {
-		k, n := m.course().counted()
-		if !(n > 0) {
-			return e, "nobody knows of how many calls it is a share"
-		}
-		log += sign * math.Log((k+0.5)/(n+1))
-		variance += max(0, 1/(k+0.5)-1/(n+1))
-	}
-	half := zOf(e.Level) * math.Sqrt(variance)
-	e.Lo, e.Hi = min(e.Lo, math.Expm1(log-half)), max(e.Hi, math.Expm1(log+half))
-	return e, ""
 }
 
 // basis says what an interval rests on, and how many blocks would tell it from the limit if it does not yet.
@@ -268,7 +221,10 @@ func (c *comparison) asRatio(b *budget.Budget, x *contrast, base string, g gate,
 		}
 	}
 	f := finding{Interval: budget.Interval{Value: x.share(e.Value), Lo: x.share(e.Lo), Hi: x.share(e.Hi)}}
-	if x.wide {
+	switch {
+	case x.uncounted:
+		return c.open(f.Value, uncounted)
+	case x.wide:
 		return tooWide(f, x)
 	}
 	if isFinite(e.Lo) && math.IsInf(e.Hi, 1) {
@@ -328,7 +284,7 @@ func (c *comparison) asDifference(
 	}
 	if x.effect.Kind == kindRatio {
 		var err error
-		if x, err = how.between(from, m, true); err == nil {
+		if x, err = c.between(from, m, g.quantile, true); err == nil {
 			err = x.estimate(alpha)
 		}
 		if err != nil {
@@ -337,7 +293,10 @@ func (c *comparison) asDifference(
 	}
 	e := x.got.Estimate
 	f := finding{Interval: budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}}
-	if x.wide {
+	switch {
+	case x.uncounted:
+		return c.open(f.Value, uncounted)
+	case x.wide:
 		return tooWide(f, x)
 	}
 	f.how = c.basis(b, &e, b.Limit.Value, alpha)

@@ -39,6 +39,7 @@ type contrast struct {
 	margin    float64 // on the effect's own scale; 0: there is none
 	exact     bool    // the metric does not vary: its change is a change
 	same      bool    // both arms have the same value in every block
+	uncounted bool    // it is of shares, or goodput, of nobody knows how many calls
 	unblocked bool
 
 	// Of times where calls failed: asEnded is the test of the times as the calls ended, failed says how many did, and

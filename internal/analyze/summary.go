@@ -36,7 +36,7 @@ func (a *analysis) metrics(c *comparison) {
 }
 
 func (c *comparison) metricOf(m *measure, quantile string) (report.Metric, bool) {
-	e, why := c.estimatorFor(m, quantile).alone(m, level)
+	e, why := c.alone(m, quantile, level)
 	if why != "" && !isFinite(e.Value) {
 		return report.Metric{}, false
 	}

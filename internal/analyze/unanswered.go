@@ -196,7 +196,7 @@ func (c *comparison) alsoAnswered(x *contrast, base, treated string, g gate) err
 	if from == c.find(base, g.operation, g.metric) && to == c.find(treated, g.operation, g.metric) {
 		return nil
 	}
-	y, err := c.answered.estimatorFor(to, g.quantile).between(from, to, x.effect.Kind == kindDifference)
+	y, err := c.answered.between(from, to, g.quantile, x.effect.Kind == kindDifference)
 	if err != nil {
 		return err
 	}
