@@ -98,7 +98,7 @@ func fields(of reflect.Type, seen map[reflect.Type]bool) (names []string) {
 	}
 	seen[of] = true
 	for f := range of.Fields() {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" { // of what is embedded
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" { // of what is embedded
 			names = append(names, name)
 		}
 		names = append(names, fields(f.Type, seen)...)

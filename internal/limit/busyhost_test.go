@@ -119,6 +119,52 @@ func TestFailuresBesideOtherWork(t *testing.T) {
 	}
 }
 
+// TestExclusionsBesideOtherWork: where others kept the processors busy, no class is excluded by how long calls took,
+// nor said to be what was seen where it is withheld; what counts of calls exclude remains.
+func TestExclusionsBesideOtherWork(t *testing.T) {
+	const byTimes, byCounts = "a queue", "a service that does less under load"
+	for name, c := range map[string]struct {
+		class     signature.Class
+		certainty signature.Certainty
+		busy      float64
+		excluded  []string
+		evidence  string // the first words
+	}{
+		"not known": {signature.Unknown, signature.NotKnown, .97, []string{byCounts}, "other work took 92 %"},
+		"withheld":  {signature.Shedding, signature.Likely, .97, []string{byCounts}, "other work took 92 %"},
+		"named":     {signature.TokenBucket, signature.Shown, .97, []string{byCounts}, "it is that class"},
+		"quiet":     {signature.Unknown, signature.NotKnown, .3, []string{byTimes, byCounts}, "it is that class"},
+		"its own":   {signature.Shedding, signature.Likely, .3, []string{byTimes, byCounts}, "it is that class"},
+	} {
+		x, cpu := counted(8, 100), .001
+		x.Account = &Account{Seconds: x.Seconds, CPU: &cpu, Processors: 2}
+		met := signature.Failure{
+			Class: c.class, Certainty: c.certainty, Evidence: []string{"it is that class", "some calls succeeded"},
+			Excluded: []signature.Exclusion{
+				{What: byTimes, By: "calls took 3 ms", ByTimes: true}, {What: byCounts, By: "calls were turned away"},
+			},
+		}
+		e := Evidence{
+			Signature: signature.Verdict{Class: c.class, Met: met}, Experiments: []Experiment{x},
+			Overload: capacity.Use{All: 10, Busy: 10 * c.busy, Generator: .5, Calls: 1000},
+		}
+		got := e.Failure()
+		var excluded []string
+		for _, x := range got.Excluded {
+			excluded = append(excluded, x.What)
+		}
+		if !slices.Equal(excluded, c.excluded) || !strings.HasPrefix(got.Evidence[0], c.evidence) {
+			t.Errorf("%s: excluded are %q, evidence %q; want %q, %q", name, excluded, got.Evidence, c.excluded, c.evidence)
+		}
+		if !got.Known() && c.class != signature.Unknown && slices.Contains(got.Evidence, "it is that class") {
+			t.Errorf("%s: %q of a class that is withheld", name, got.Evidence)
+		}
+		if len(met.Excluded) != 2 || met.Excluded[0].What != byTimes {
+			t.Errorf("%s: what the search found has changed: %+v", name, met.Excluded)
+		}
+	}
+}
+
 // TestFailuresInACrowd: where what the target had is not known, a failure that only waiting shows is withheld if the
 // steps that held show that others kept the processors busy, and is named if they show that they were free.
 func TestFailuresInACrowd(t *testing.T) {

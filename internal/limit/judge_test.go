@@ -491,7 +491,7 @@ func TestBandwidth(t *testing.T) {
 		v := Judge(Evidence{Rate: 50, Lo: 49, Hi: 51, Idle: .02, Signature: queueing(), Experiments: x})
 		excluded := slices.ContainsFunc(v.Excluded, func(e signature.Exclusion) bool { return e.What == "bandwidth" })
 		if v.Kind != c.want || excluded != (c.want == Slots) {
-			t.Errorf("%s: %s %q, excluded %q", name, v.Kind, v.Evidence, v.Excluded)
+			t.Errorf("%s: %s %q, excluded %+v", name, v.Kind, v.Evidence, v.Excluded)
 		}
 		for i := range x {
 			x[i].Account = nil

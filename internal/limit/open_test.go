@@ -94,7 +94,7 @@ func TestBothOperations(t *testing.T) {
 			return strings.HasPrefix(x.What, "one limit")
 		})
 		if v.Kind != c.kind || !strings.Contains(strings.Join(v.Evidence, "\n"), c.says) || excluded != (c.not != "") {
-			t.Errorf("%s: %s, %q, excluded %q; want %s, %q, %q", name, v.Kind, v.Evidence, v.Excluded, c.kind, c.says, c.not)
+			t.Errorf("%s: %s, %q, excluded %+v; want %s, %q, %q", name, v.Kind, v.Evidence, v.Excluded, c.kind, c.says, c.not)
 		}
 		if strings.Contains(strings.Join(v.Evidence, "\n"), "needs more of") != (c.says == "needs more of") {
 			t.Errorf("%s: %q", name, v.Evidence)
@@ -183,7 +183,7 @@ func TestFreshConnections(t *testing.T) {
 		said := strings.Contains(strings.Join(v.Evidence, "\n"), "new connection for each call")
 		if said != (c.says != "") || !strings.Contains(strings.Join(v.Evidence, "\n"), c.says) ||
 			(len(v.Excluded) > 0) != c.excluded {
-			t.Errorf("%s: %q, excluded %q", name, v.Evidence, v.Excluded)
+			t.Errorf("%s: %q, excluded %+v", name, v.Evidence, v.Excluded)
 		}
 	}
 }

@@ -10,30 +10,41 @@ import (
 const crowdedFrom = 0.9
 
 // Failure is how the target failed. Where others kept the processors busy meanwhile, calls wait and fewer are served
-// whatever the target does: a failure that only this shows is withheld.
+// whatever the target does: a failure that only this shows is withheld, and this excludes none.
 func (e *Evidence) Failure() signature.Failure {
 	out := e.Signature.Failure()
-	byWaits := []signature.Class{signature.Shedding, signature.Collapse, signature.Pauses}
-	if out.Certainty != signature.Likely || !slices.Contains(byWaits, out.Class) {
+	why := e.othersMeanwhile()
+	if why == "" {
 		return out
 	}
-	var why string
+	all := len(out.Excluded)
+	out.Excluded = slices.DeleteFunc(slices.Clone(out.Excluded), func(x signature.Exclusion) bool { return x.ByTimes })
+	byWaits := []signature.Class{signature.Shedding, signature.Collapse, signature.Pauses}
+	switch {
+	case out.Certainty == signature.Likely && slices.Contains(byWaits, out.Class):
+		out.Class, out.Certainty = signature.Unknown, signature.NotKnown
+		out.Evidence = out.Evidence[min(1, len(out.Evidence)):] // the first says that it is of that class
+	case out.Class != signature.Unknown || len(out.Excluded) == all:
+		return out
+	}
+	out.Evidence = append([]string{why + ", which makes calls wait whatever the target does"}, out.Evidence...)
+	return out
+}
+
+// othersMeanwhile says that other work kept the processors busy in the overload, a clause; "" where that was not seen.
+func (e *Evidence) othersMeanwhile() string {
 	others, known := e.othersInOverload()
 	switch waited := e.Overload.WaitedShare(); {
 	case known && others >= partly:
-		why = "other work took " + percent(others) + " of the processors' time meanwhile"
+		return "other work took " + percent(others) + " of the processors' time meanwhile"
 	case !known && waited >= signature.MostQueued:
-		why = "the generator itself had no processor for " + percent(waited) + " of the time, and what the target had is " +
+		return "the generator itself had no processor for " + percent(waited) + " of the time, and what the target had is " +
 			"not known"
 	case !known && e.Crowded:
-		why = "the processors were " + percent(e.Overload.BusyShare()) + " busy meanwhile, as far as is known mostly with " +
+		return "the processors were " + percent(e.Overload.BusyShare()) + " busy meanwhile, as far as is known mostly with " +
 			"other work"
-	default:
-		return out
 	}
-	out.Class, out.Certainty = signature.Unknown, signature.NotKnown
-	out.Evidence = append([]string{why + ", which makes calls wait whatever the target does"}, out.Evidence...)
-	return out
+	return ""
 }
 
 // othersInOverload is the share of the processors' time that neither generator nor target used in the overload, where

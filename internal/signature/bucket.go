@@ -12,9 +12,9 @@ import (
 // outside, so calls that waited do not exclude a limit on the rate.
 var tokenBucket = definition{
 	class: TokenBucket, phrase: "a steady limit on the rate that lets no call wait", least: 0.75, refuses: true,
-	traits: Traits{Steady: true, Saves: true, Limiter: true},
-	score:  (*features).bucketScore,
-	doubt:  (*features).doubtBucket,
+	byTimes: true, traits: Traits{Steady: true, Saves: true, Limiter: true},
+	score: (*features).bucketScore,
+	doubt: (*features).doubtBucket,
 	shown: func(f *features) bool {
 		asPlaces := f.Capacity*f.BaseMean.Seconds() > 1.5 && !f.clockwork() // which may let as many pass
 		return f.found[TokenBucket].score >= certain && f.Sharp.Failed != 0 && !asPlaces && f.nothingLike(TokenBucket)

@@ -12,6 +12,8 @@ type definition struct {
 	traits Traits
 	// refuses: the class is scored only where calls were rejected.
 	refuses bool
+	// byTimes: what contradicts the class rests on how long calls took, or on how evenly they passed.
+	byTimes bool
 	score   func(*features) classScore
 	// doubt says why the class is withheld whatever other classes score; "" where it is not.
 	doubt func(*features) string

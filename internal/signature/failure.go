@@ -26,6 +26,8 @@ func (c Certainty) Supports() bool { return c == Shown || c == Likely }
 type Exclusion struct {
 	What string `json:"what"` // the alternative, in a few words: "a limit on connections"
 	By   string `json:"by"`   // the observation, a clause: "the rate is the same with 32 connections"
+	// ByTimes: other work that keeps the processors busy may make the same observation.
+	ByTimes bool `json:"-"`
 }
 
 // A Failure is what callers meet above the limit.
@@ -203,7 +205,8 @@ func (f *features) exclusions(failure Class) []Exclusion {
 	})
 	slices.SortStableFunc(others, func(a, b Class) int { return cmp.Compare(f.found[b].score, f.found[a].score) })
 	for _, c := range others[:min(mostExcluded, len(others))] {
-		out = append(out, Exclusion{What: c.definition().phrase, By: f.found[c].against})
+		d := c.definition()
+		out = append(out, Exclusion{What: d.phrase, By: f.found[c].against, ByTimes: d.byTimes})
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,38 @@ func TestLimitThatDelays(t *testing.T) {
 	}
 	if f.Class != Shedding || waited != 1 {
 		t.Errorf("failure %s, excluded %+v", f.Class, f.Excluded)
+	}
+}
+
+// TestSlowerWithoutQueue: calls of a limit on the rate that took longer under overload, for whatever reason, are not
+// said to be as fast as ever in one line and to have waited in the next, and what their times exclude is marked.
+func TestSlowerWithoutQueue(t *testing.T) {
+	const parts, pass = 10, 5
+	r := rand.New(rand.NewPCG(1, 2))
+	var passing []int // of each ten calls, in an order that chance makes of what the limit sees
+	e := scene(104, 104*pass/parts, func(i int, at time.Duration) load.Call {
+		if i%parts == 0 {
+			passing = r.Perm(parts)
+		}
+		if passing[i%parts] >= pass {
+			return load.Call{Conn: 1, Done: at + 2*ms, Outcome: load.Refused}
+		}
+		return load.Call{Conn: 1, Done: at + 8*ms}
+	})
+	e.BaseP50, e.BaseP99, e.BaseMean = ms, 2*ms, ms
+	by := map[string]Exclusion{}
+	for _, x := range Classify(e).Failure().Excluded {
+		by[x.What] = x
+	}
+	for what, want := range map[string]string{
+		tokenBucket.phrase: "they had waited", shedding.phrase: "too few for a queue in which a call takes 8 ms",
+	} {
+		if x := by[what]; !strings.HasSuffix(x.By, want) || !x.ByTimes {
+			t.Errorf("%+v excludes %s, want %q", x, what, want)
+		}
+	}
+	if x := by[collapse.phrase]; x.By == "" || x.ByTimes {
+		t.Errorf("%+v excludes a collapse, which refusals contradict", x)
 	}
 }
 

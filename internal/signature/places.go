@@ -9,7 +9,7 @@ import (
 
 // concurrencyLimit is about places that are all taken when calls are refused.
 var concurrencyLimit = definition{
-	class: ConcurrencyLimit, phrase: "a limit on the calls in flight", refuses: true,
+	class: ConcurrencyLimit, phrase: "a limit on the calls in flight", refuses: true, byTimes: true,
 	traits: Traits{Places: true, Gradual: true, Limiter: true},
 	score: func(f *features) classScore {
 		if f.level <= 0 {

@@ -7,7 +7,7 @@ import (
 
 // queue is about what waits, first come first served, when more is offered than the capacity.
 var queue = definition{
-	class: Queue, phrase: "a queue that drops nothing",
+	class: Queue, phrase: "a queue that drops nothing", byTimes: true,
 	traits: Traits{Waits: true, Served: true, Lossless: true, MaySave: true},
 	score:  (*features).queueScore,
 	doubt: func(f *features) string {

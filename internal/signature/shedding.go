@@ -4,7 +4,7 @@ import "fmt"
 
 // shedding is about queues that drop calls: those that are served have waited, and the goodput holds.
 var shedding = definition{
-	class: Shedding, phrase: "a queue that drops calls", refuses: true,
+	class: Shedding, phrase: "a queue that drops calls", refuses: true, byTimes: true,
 	traits: Traits{Drops: true, Waits: true, Served: true, Limiter: true},
 	score:  (*features).sheddingScore,
 }
@@ -27,18 +27,26 @@ func (f *features) sheddingScore() classScore {
 	case f.waitsAsRefused() || f.servedUntilRefused() || behind:
 		waits = 1
 	}
-	x := classScore{
-		score: f.enough() * waits * holds * steady, against: "calls that are served are served as fast as ever",
-	}
-	if steady < wins {
-		x.against = "responses go on growing, as in a queue that drops nothing"
-	}
-	byAge := f.rejection.p50 > 0.4*f.acceptance.p50
+	x := classScore{score: f.enough() * waits * holds * steady}
+	byAge, long := f.rejection.p50 > 0.4*f.acceptance.p50, 1.0
 	switch queued := f.acceptance.p50 * f.Capacity; {
 	case byAge && !behind && !f.refusesByAge():
 		x.score *= 0.6 // a tarpit delays refusals as well
 	case !byAge && !behind && queued > 0:
-		x.score *= clamp(float64(f.level)/queued/0.2 - 0.5) // by its length: a queue is in flight when calls are refused
+		long = clamp(float64(f.level)/queued/0.2 - 0.5) // by its length: a queue is in flight when calls are refused
+		x.score *= long
+	}
+	switch {
+	case steady < wins:
+		x.against = "responses go on growing, as in a queue that drops nothing"
+	case waits == 0:
+		x.against = "calls that are served are served as fast as ever"
+	case waits < wins:
+		x.against = fmt.Sprintf("calls that are served took %s, and %s well below the limit", short(f.acceptance.p50),
+			short(f.BaseP50.Seconds()))
+	case long < wins:
+		x.against = fmt.Sprintf("half of the refusals came with at most %d others in flight: too few for a queue in which a "+
+			"call takes %s", f.level, short(f.acceptance.p50))
 	}
 	x.evidence = f.sheddingEvidence(byAge, behind)
 	return x
