@@ -132,7 +132,7 @@ func TestUnansweredHandshake(t *testing.T) {
 	defer l.Close() //nolint:errcheck // nothing was written
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	c := Client{Addr: l.Addr().(*net.TCPAddr).AddrPort(), TLS: &tls.Config{ServerName: "h"}} //nolint:forcetypeassert // TCP
+	c := Client{Addr: l.Addr().(*net.TCPAddr).AddrPort(), TLS: &tls.Config{ServerName: "h"}}
 	const want = "it accepts the connection, and does not end the TLS handshake in time: context deadline exceeded"
 	if _, err := c.Dial(ctx); !errors.Is(err, context.DeadlineExceeded) || err.Error() != want {
 		t.Errorf("%v, want %q", err, want)
