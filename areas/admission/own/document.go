@@ -133,18 +133,19 @@ func (d document) json() (content []byte, repeated string, err error) {
 // items are the objects of a list, and of lists in it. One that says neither its kind nor its version has those of the
 // list, as kubectl has it.
 func (d document) items(list object) (out []object, err error) {
-	text, err := list.MarshalJSON()
-	if err != nil {
-		return nil, d.errorf("%w", err)
-	}
-	var all unstructured.UnstructuredList
-	if _, _, err := unstructured.UnstructuredJSONScheme.Decode(text, nil, &all); err != nil {
-		return nil, d.errorf("%s: %w", list.GetKind(), err)
-	}
-	for i := range all.Items {
-		item := object{Unstructured: &all.Items[i], at: list.at, repeated: list.repeated}
+	all, _ := list.Object["items"].([]any) // it is a list
+	for i, one := range all {
+		content, isObject := one.(tree)
+		if !isObject {
+			return nil, d.errorf("item %d of %s is no object", i+1, list.GetKind())
+		}
+		item := object{Unstructured: &unstructured.Unstructured{Object: content}, at: list.at, repeated: list.repeated}
 		if item.at.item < 0 {
 			item.at.item = i
+		}
+		if item.GetKind() == "" && item.GetAPIVersion() == "" {
+			item.SetKind(strings.TrimSuffix(list.GetKind(), "List"))
+			item.SetAPIVersion(list.GetAPIVersion())
 		}
 		switch {
 		case item.GetKind() == "" || item.GetAPIVersion() == "":
