@@ -166,6 +166,7 @@ func TestGatekeeperConstraints(t *testing.T) {
 	if strings.Contains(notes, "Suite") {
 		t.Errorf("tests decide about requests:\n%s", notes)
 	}
+	wantRestarted(t, tg, with, engine.Gatekeeper, load.Permitted)
 	p := armOf(t, tg, with)
 	const path = "/apis/constraints.gatekeeper.sh/v1beta1/fieldban/no-host-pid"
 	if err := p.set(t.Context(), http.MethodDelete, p.prefix+path, jsonType, nil); err != nil {

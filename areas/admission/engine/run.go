@@ -88,7 +88,7 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 		out.Metrics = health
 	case Gatekeeper:
 		if c.Audit > 0 {
-			folder, err := files.New(c.Certificates, gatekeeperAudit)
+			folder, err := files.MakeLeaf(c.auditFolder()) // it is there after a restart
 			if err != nil {
 				return fmt.Errorf("make a folder for Gatekeeper's audit: %w", err)
 			}
