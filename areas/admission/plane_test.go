@@ -116,6 +116,7 @@ func TestMechanisms(t *testing.T) {
 			{"mechanism", "vap", "policies", "5", "bound", "4", "useable", "3"},
 			{"mechanism", "webhook", "policies", "3"},
 			{"mechanism", "mutating-webhook", "policies", "3", "webhook_latency", "5ms"},
+			{"mechanism", "map", "policies", "3"},
 		} {
 			tr := treatment(levels...)
 			t.Run(tr.ID, func(t *testing.T) { takeThrough(t, tg, j, tr) })
@@ -126,7 +127,6 @@ func TestMechanisms(t *testing.T) {
 		levels  []string
 	}{
 		{plane.V136, []string{"mechanism", "vap", "policies", "3", "bound", "2", "useable", "1", "params", "3"}},
-		{plane.V136, []string{"mechanism", "map", "policies", "3"}},
 		{plane.V124, []string{"mechanism", "psp", "policies", "6", "bound", "3"}},
 		{plane.V124, []string{"mechanism", "none", "version", "1.24"}},
 	} {
