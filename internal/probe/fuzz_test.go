@@ -81,18 +81,19 @@ func FuzzDiag(f *testing.F) {
 	binary.NativeEndian.PutUint16(msg[4:], diagByFamily)
 	binary.BigEndian.PutUint16(msg[unix.SizeofNlMsghdr+diagPortAt:], 8080)
 	binary.NativeEndian.PutUint32(msg[unix.SizeofNlMsghdr+diagWqueueAt:], 1024)
-	if sum, found, done := parseDiag(append(msg, msg...), 8080); sum != 2048 || !found || done {
-		f.Fatalf("two sockets: %v %v %v, want 2048", sum, found, done)
+	binary.NativeEndian.PutUint32(msg[unix.SizeofNlMsghdr+diagRqueueAt:], 3)
+	if sum, done := parseDiag(append(msg, msg...), 8080); sum != (acceptQueues{6, 2048, true}) || done {
+		f.Fatalf("two sockets: %v %v, want 6 of 2048", sum, done)
 	}
-	if _, found, _ := parseDiag(msg, 8081); found {
+	if sum, _ := parseDiag(msg, 8081); sum.found {
 		f.Fatal("found another port")
 	}
 	f.Add(msg)
 	f.Add(msg[:40])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		defer memtest.Bound(t, len(b))()
-		if sum, found, _ := parseDiag(b, 8080); !found && sum != 0 {
-			t.Errorf("nothing found, sum %v", sum)
+		if sum, _ := parseDiag(b, 8080); !sum.found && sum != (acceptQueues{}) {
+			t.Errorf("nothing found, sums %v", sum)
 		}
 	})
 }

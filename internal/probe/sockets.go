@@ -26,6 +26,14 @@ func (l ListenQueue) Subject() string { return l.Name }
 // Read implements Probe. It sums over several sockets on the port (IPv4 and IPv6, SO_REUSEPORT). The error wraps
 // ErrGone when nothing listens there. The limit is only known in tare's own network namespace.
 func (l ListenQueue) Read(ctx context.Context) ([]metric.Sample, error) {
+	out := samples{subject: l.Name}
+	if l.Root == nil && l.PID == 0 && ctx.Err() == nil {
+		if q := askListeners(l.Port); q.found {
+			out.add(ListenQueueDepth, q.depth)
+			out.add(ListenQueueLimit, q.limit)
+			return out.list, nil
+		}
+	}
 	root, base := rootFS(l.Root), netDir(l.PID)
 	var depth float64
 	found := false
@@ -41,13 +49,7 @@ func (l ListenQueue) Read(ctx context.Context) ([]metric.Sample, error) {
 	if !found {
 		return nil, fmt.Errorf("probe %s: nothing listens on port %d: %w", l.Name, l.Port, ErrGone)
 	}
-	out := samples{subject: l.Name}
 	out.add(ListenQueueDepth, depth)
-	if l.Root == nil && l.PID == 0 {
-		if limit, ok := listenLimit(l.Port); ok {
-			out.add(ListenQueueLimit, limit)
-		}
-	}
 	return out.list, nil
 }
 
