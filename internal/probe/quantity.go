@@ -75,8 +75,8 @@ var (
 		"Time in which some task of the control group waited for I/O (io.pressure, some).")
 
 	ListenQueueDepth = lower("listen_queue", metric.Count, Gauge,
-		"Connections that the kernel has established and the server has not accepted: rx_queue of the listening "+
-			"socket (/proc/net/tcp).")
+		"Connections that the kernel has established and the server has not accepted: the listening socket's "+
+			"idiag_rqueue (sock_diag(7)), or rx_queue (/proc/net/tcp).")
 	ListenQueueLimit = Quantity{metric.Metric{
 		Name: "listen_queue_limit", Unit: metric.Count, Better: metric.Higher,
 		Help: "The listening socket's backlog; the kernel queues one connection more than this (sock_diag(7), " +
