@@ -253,7 +253,8 @@ func inSeconds(d *time.Duration) *float64 {
 
 func trespasses(n guard.Trespasses) report.Trespasses {
 	out := report.Trespasses{
-		Refused: n.Refused, Permitted: n.Permitted, Undecided: n.Undecided, Unclear: n.Unclear, Unsent: n.Unsent,
+		Refused: n.Refused, Permitted: n.Permitted, Undecided: n.Undecided, Unclear: n.Unclear,
+		Unanswered: n.Unanswered, Unsent: n.Unsent,
 	}
 	if e, ok := n.Share(); ok {
 		out.Share = shareOf(e)
@@ -380,12 +381,15 @@ func judgedTrespasses(g *report.Guard, limit float64, least uint64) (v report.Ve
 	if limit > 0 {
 		need = stat.TrialsToBound(limit, guard.Level)
 	}
-	switch worst, _ := stat.BinomialInterval(n.Permitted+n.Unclear, n.Decided()+n.Unclear, guard.Level); {
+	switch worst, _ := stat.BinomialInterval(n.Permitted+n.Open(), n.Decided()+n.Open(), guard.Level); {
 	case n.Permitted > 0 && limit == 0, n.Share.Lo > limit, mixedUp(g, limit):
 		return report.Fail, ""
 	case n.Unclear > 0 && worst.Hi > limit:
 		return report.Inconclusive, fmt.Sprintf("; %d more got an answer that is neither a permit nor a refusal: what its "+
 			"reader takes it for decides", n.Unclear)
+	case n.Unanswered > 0 && worst.Hi > limit:
+		return report.Inconclusive, fmt.Sprintf("; %d more got no answer where calls that must be allowed get none more "+
+			"often: they may have been permitted, which the target's own log tells", n.Unanswered)
 	case n.Decided() < need:
 		return report.Inconclusive, fmt.Sprintf("; the limit needs %d that the control decides: a longer load.duration or a "+
 			"larger load.trespass gives more", need)

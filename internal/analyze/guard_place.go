@@ -21,14 +21,16 @@ type placed struct {
 // places are the rates without conditions, and the conditions: the whole of their points, and while they lasted.
 func places(g *report.Guard) (out []placed) {
 	add := func(where string, n *report.Trespasses) {
-		if n == nil || n.Decided()+n.Unclear == 0 {
+		if n == nil || n.Decided()+n.Open() == 0 {
 			return
 		}
 		i := slices.IndexFunc(out, func(p placed) bool { return p.where == where })
 		if i < 0 {
 			i, out = len(out), append(out, placed{where: where})
 		}
-		out[i].Add(guard.Trespasses{Refused: n.Refused, Permitted: n.Permitted, Unclear: n.Unclear})
+		out[i].Add(guard.Trespasses{
+			Refused: n.Refused, Permitted: n.Permitted, Unclear: n.Unclear, Unanswered: n.Unanswered,
+		})
 	}
 	for i := range g.Points {
 		p := &g.Points[i]
@@ -44,17 +46,18 @@ func places(g *report.Guard) (out []placed) {
 
 // worstPlace is the share of permitted trespasses where it exceeds a limit most clearly, or may exceed it most, since a
 // share of all depends on how many calls tare made where. Its interval is corrected for the number of places
-// (Bonferroni) and takes unclear answers for permits at its upper end. ok is false if nothing may have been permitted
-// anywhere.
+// (Bonferroni) and takes unclear answers, and missing ones that may be permits, for permits at its upper end. ok is
+// false if nothing may have been permitted anywhere.
 func worstPlace(g *report.Guard, limit float64) (worst budget.Interval, how string, ok bool) {
 	all := places(g)
 	at := 1 - (1-guard.Level)/float64(max(1, len(all)))
 	for _, p := range all {
-		if p.Permitted+p.Unclear == 0 {
+		open := p.Unclear + p.Unanswered
+		if p.Permitted+open == 0 {
 			continue
 		}
 		seen, _ := stat.BinomialInterval(p.Permitted, p.Decided(), at)
-		most, _ := stat.BinomialInterval(p.Permitted+p.Unclear, p.Decided()+p.Unclear, at)
+		most, _ := stat.BinomialInterval(p.Permitted+open, p.Decided()+open, at)
 		x := budget.Interval{Value: seen.Value, Lo: seen.Lo, Hi: most.Hi}
 		if ok && cmp.Or(cmp.Compare(max(x.Lo, limit), max(worst.Lo, limit)), cmp.Compare(x.Hi, worst.Hi)) <= 0 {
 			continue
@@ -66,6 +69,9 @@ func worstPlace(g *report.Guard, limit float64) (worst budget.Interval, how stri
 		neither := ""
 		if p.Unclear > 0 {
 			neither = fmt.Sprintf(", with %d answered neither way", p.Unclear)
+		}
+		if p.Unanswered > 0 {
+			neither += fmt.Sprintf(", with %d not answered", p.Unanswered)
 		}
 		how = fmt.Sprintf("; judged %s: %d of %d%s, interval at %s for one of %d rates and conditions", p.where, p.Permitted,
 			p.Decided(), neither, percent(at), len(all))

@@ -41,6 +41,15 @@ func TestTrespassesAreJudged(t *testing.T) {
 			n: guard.Trespasses{Refused: 400, Undecided: 9, Unclear: 9}, limit: 0.01, want: report.Inconclusive, why: "; 9 more",
 		},
 		"unclear within a limit": {n: guard.Trespasses{Refused: 4000, Undecided: 9, Unclear: 9}, limit: 0.01},
+		"one unanswered": {
+			n:    guard.Trespasses{Refused: 400, Undecided: 9, Unanswered: 1},
+			want: report.Inconclusive, why: "; 1 more got no answer",
+		},
+		"unanswered beyond a limit": {
+			n:     guard.Trespasses{Refused: 400, Undecided: 9, Unanswered: 9},
+			limit: 0.01, want: report.Inconclusive, why: "; 9 more got no answer",
+		},
+		"unanswered within a limit": {n: guard.Trespasses{Refused: 4000, Undecided: 9, Unanswered: 9}, limit: 0.01},
 		"far beyond a small limit": {
 			n: guard.Trespasses{Refused: 475, Permitted: 266, Undecided: 9, Unclear: 9}, limit: 0.0001, want: report.Fail,
 		},
@@ -410,6 +419,9 @@ func TestEachRateIsJudged(t *testing.T) {
 		"unclear": {
 			n: guard.Trespasses{Refused: 100, Unclear: 3}, want: report.Inconclusive, why: "0 of 100, with 3 answered neither",
 		},
+		"unanswered": {
+			n: guard.Trespasses{Refused: 100, Unanswered: 3}, want: report.Inconclusive, why: "0 of 100, with 3 not answered",
+		},
 		"within": {n: guard.Trespasses{Refused: 495, Permitted: 3}, want: report.Pass, why: "3 of 498"},
 		"none":   {n: guard.Trespasses{Refused: 20}, want: report.Pass},
 	} {
@@ -432,6 +444,36 @@ func TestEachRateIsJudged(t *testing.T) {
 		}}
 		if f := a.guardFinding(b, "default"); f.verdict != x.want || !strings.Contains(f.how, x.why) {
 			t.Errorf("%s: %s, %q; want %s, %q", name, f.verdict, f.how, x.want, x.why)
+		}
+	}
+}
+
+// TestUnansweredTrespassesOfASoak: a soak counts its calls, and trespasses without an answer may have been permitted
+// where other calls got none more often.
+func TestUnansweredTrespassesOfASoak(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]struct {
+		trespasses, calls report.Outcomes
+		want              uint64
+	}{
+		"permits wait, refusals do not": {
+			report.Outcomes{Denied: 985, Timeout: 10, ConnFailed: 5}, report.Outcomes{OK: 300, Timeout: 700}, 15,
+		},
+		"both wait":  {report.Outcomes{Denied: 310, Timeout: 690}, report.Outcomes{OK: 300, Timeout: 700}, 0},
+		"never sent": {report.Outcomes{Denied: 985, Timeout: 15, Unsent: 15}, report.Outcomes{OK: 300, Timeout: 700}, 0},
+		"no call was sent": {
+			report.Outcomes{Denied: 985, Timeout: 15}, report.Outcomes{OK: 300, ConnFailed: 700, Unsent: 700}, 0,
+		},
+	} {
+		a := &analysis{rec: &record.Record{}, rep: &report.Report{}}
+		s := &soak{trial: &record.Trial{}, total: tallies{names: []string{"token", "stranger"}, per: map[string]*soakTally{
+			"token": {tally: tally{outcomes: x.calls}}, "stranger": {tally: tally{outcomes: x.trespasses}},
+		}}}
+		s.trial.Twins = map[string]string{"stranger": "token"}
+		a.soakedTrespasses(s)
+		g := a.rep.Guard[0]
+		if n := g.Trespasses.Unanswered; n != x.want || g.Operations["stranger"].Unanswered != x.want {
+			t.Errorf("%s: %d unanswered, want %d", name, n, x.want)
 		}
 	}
 }

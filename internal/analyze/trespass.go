@@ -50,7 +50,19 @@ func (a *analysis) soakedTrespasses(s *soak) {
 	if len(s.trial.Twins) == 0 {
 		return
 	}
-	var all guard.Trespasses
+	var all, legitimate guard.Trespasses
+	for _, name := range s.total.names {
+		sum := &legitimate
+		if s.trial.Twins[name] != "" {
+			sum = &all
+		}
+		sum.Add(s.total.per[name].trespasses())
+	}
+	sooner := guard.RefusesSooner(all.Unanswered, all.Decided()+all.Undecided,
+		legitimate.Unanswered, legitimate.Decided()+legitimate.Undecided)
+	if !sooner {
+		all.Unanswered = 0
+	}
 	g := report.Guard{Treatment: s.trial.Treatment, Operations: map[string]report.Trespasses{}}
 	p := report.GuardPoint{Rate: a.rec.Plan.Load.Rate, Seconds: s.seconds()}
 	for _, name := range s.total.names {
@@ -62,11 +74,10 @@ func (a *analysis) soakedTrespasses(s *soak) {
 			p.Unsent += n.Unsent
 			continue
 		}
-		x := guard.Trespasses{
-			Refused: n.Denied, Permitted: n.Permitted, Unsent: n.Unsent,
-			Undecided: n.Ended() - n.Denied - n.Permitted - min(n.Unsent, n.Timeout), Unclear: s.total.per[name].unclear,
+		x := s.total.per[name].trespasses()
+		if !sooner {
+			x.Unanswered = 0
 		}
-		all.Add(x)
 		g.Operations[name], _ = s.trespasses(x, name)
 	}
 	if p.Rate == 0 && p.Seconds > 0 { // closed workers offer what the target takes
@@ -88,6 +99,17 @@ func (a *analysis) soakedTrespasses(s *soak) {
 		}
 	}
 	a.rep.Guard = append(a.rep.Guard, g)
+}
+
+// trespasses are the calls of an operation by what became of them as trespasses.
+func (x *soakTally) trespasses() guard.Trespasses {
+	n := &x.outcomes
+	missing := n.Timeout + n.ConnFailed
+	return guard.Trespasses{
+		Refused: n.Denied, Permitted: n.Permitted, Unsent: n.Unsent, Unclear: x.unclear,
+		Undecided:  n.Ended() - n.Denied - n.Permitted - min(n.Unsent, n.Timeout),
+		Unanswered: missing - min(n.Unsent, missing),
+	}
 }
 
 // trespasses counts those of an operation of a soak, or with "" of all. Where a few stretches of windows have the

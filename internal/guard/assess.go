@@ -27,10 +27,11 @@ func (o *Operation) breaks(c *load.Call) bool {
 
 // Trespasses counts those of a point by how they ended. Unsent ones never reached the control. Unclear are those of the
 // undecided ones whose answer was no error, and neither a permit nor a refusal; Errors those that were answered with an
-// error, and so were not permitted.
+// error, and so were not permitted. Unanswered are those that were sent and got no answer where refusals get one more
+// often than permits: they may have been permitted.
 type Trespasses struct {
 	Refused, Permitted, Undecided, Unsent uint64
-	Unclear, Errors                       uint64
+	Unclear, Errors, Unanswered           uint64
 }
 
 // Unclear reports whether the answer to a trespass was no error, and neither a permit nor a refusal: what its reader
@@ -42,10 +43,24 @@ func Unclear(o load.Outcome, status uint16) bool {
 // Decided is how many the control decided.
 func (t Trespasses) Decided() uint64 { return t.Refused + t.Permitted }
 
-// Share is the share of the decided trespasses that were permitted, with its exact interval; ok is false if none was
-// decided.
+// RefusesSooner reports whether trespasses get an answer more often than calls that the control must allow, of both of
+// which so many got none: then permits take longer than refusals, and a trespass without an answer may have been
+// permitted. Where both wait for the same, a missing answer tells nothing.
+func RefusesSooner(unanswered, trespasses, legitimate, of uint64) bool {
+	few, ok := stat.BinomialInterval(unanswered, trespasses, Level)
+	many, known := stat.BinomialInterval(legitimate, of, Level)
+	return ok && known && many.Lo > few.Hi
+}
+
+// Share is the share of the decided trespasses that were permitted, with its exact interval, whose upper end takes the
+// unanswered ones as permitted; ok is false if none was decided.
 func (t Trespasses) Share() (e stat.Estimate, ok bool) {
-	return stat.BinomialInterval(t.Permitted, t.Decided(), Level)
+	e, ok = stat.BinomialInterval(t.Permitted, t.Decided(), Level)
+	if t.Unanswered > 0 {
+		most, _ := stat.BinomialInterval(t.Permitted+t.Unanswered, t.Decided()+t.Unanswered, Level)
+		e.Hi = most.Hi
+	}
+	return e, ok
 }
 
 // Add adds the counts of another point.
@@ -56,6 +71,7 @@ func (t *Trespasses) Add(o Trespasses) {
 	t.Unsent += o.Unsent
 	t.Unclear += o.Unclear
 	t.Errors += o.Errors
+	t.Unanswered += o.Unanswered
 }
 
 // Legitimate counts the calls of a point that the control must allow. Wrong ones got an answer other than the expected
@@ -169,6 +185,14 @@ func Assess(p Point, ops []Operation, calls load.Log) Seen {
 	for _, t := range s.ByOperation {
 		s.Trespasses.Add(t)
 	}
+	if t := &s.Trespasses; !RefusesSooner(t.Unanswered, t.Decided()+t.Undecided, s.Unanswered,
+		s.Legitimate.Due()-s.Legitimate.Unsent) {
+		for name, n := range s.ByOperation {
+			n.Unanswered = 0
+			s.ByOperation[name] = n
+		}
+		t.Unanswered, s.During.Unanswered, s.Afterwards.Unanswered = 0, 0, 0
+	}
 	s.Slices, s.Struck = len(decided), len(struck)
 	if all := response.Sorted(); all.Len() > 0 {
 		s.Median = time.Duration(all.At(stat.NearestRank(all.Len(), 0.5) - 1))
@@ -218,6 +242,7 @@ func (t *Trespasses) count(c *load.Call, read time.Duration) {
 		t.Unsent++
 	case c.Outstanding(read):
 		t.Undecided++
+		t.Unanswered++
 	case c.Outcome == load.Denied:
 		t.Refused++
 	case c.Outcome == load.Permitted:
@@ -229,6 +254,8 @@ func (t *Trespasses) count(c *load.Call, read time.Duration) {
 			t.Unclear++
 		case c.Outcome != load.Timeout && c.Outcome != load.ConnFailed:
 			t.Errors++
+		default:
+			t.Unanswered++
 		}
 	}
 }

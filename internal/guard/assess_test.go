@@ -63,6 +63,55 @@ func TestUnclearAnswers(t *testing.T) {
 	}
 }
 
+// TestUnansweredTrespasses: a trespass without an answer may have been permitted where calls that must be allowed go
+// unanswered more often than trespasses do, and shows nothing where both do alike, or where it never left.
+func TestUnansweredTrespasses(t *testing.T) {
+	ops := []Operation{{Name: "token"}, {Name: "stranger", Twin: "token"}}
+	p := Point{Segment: load.Segment{End: 10 * time.Second}, Read: 10 * time.Second}
+	for name, x := range map[string]struct {
+		outcome    load.Outcome
+		trespasses int // of 1,000, that end so; the others are refused
+		legitimate int // of 1,000, that end so; the others are served
+		unsent     bool
+		want       uint64
+	}{
+		"permits wait, refusals do not": {outcome: load.Timeout, trespasses: 15, legitimate: 700, want: 15},
+		"connections end":               {outcome: load.ConnFailed, trespasses: 15, legitimate: 700, want: 15},
+		"one is enough":                 {outcome: load.Timeout, trespasses: 1, legitimate: 20, want: 1},
+		"never sent":                    {outcome: load.Timeout, trespasses: 15, legitimate: 700, unsent: true},
+		"both wait":                     {outcome: load.Timeout, trespasses: 690, legitimate: 700},
+		"now and then none":             {outcome: load.Timeout, trespasses: 2, legitimate: 5},
+		"trespasses wait":               {outcome: load.Timeout, trespasses: 15},
+		"errors":                        {outcome: load.Failed, trespasses: 15, legitimate: 700},
+	} {
+		var calls load.Calls
+		for i := range 1000 {
+			at := time.Duration(i+1) * time.Millisecond
+			for op, bad := range []int{x.legitimate, x.trespasses} {
+				c := load.Call{Operation: uint8(op), Intended: at, Ready: at, Sent: at, Done: at + time.Second, Outcome: load.OK}
+				if op == 1 {
+					c.Outcome = load.Denied
+				}
+				if i < bad {
+					c.Outcome = x.outcome
+					if x.unsent {
+						c.Sent = 0
+					}
+				}
+				calls = append(calls, c)
+			}
+		}
+		s := Assess(p, ops, calls)
+		if n := s.Trespasses.Unanswered; n != x.want || s.ByOperation["stranger"].Unanswered != x.want {
+			t.Errorf("%s: %d unanswered, want %d", name, n, x.want)
+		}
+		e, _ := s.Trespasses.Share()
+		if exact, _ := (Trespasses{Refused: s.Trespasses.Refused}).Share(); (e.Hi > exact.Hi) != (x.want > 0) {
+			t.Errorf("%s: the share is at most %v", name, e.Hi)
+		}
+	}
+}
+
 // TestTrespassesUnderACondition: a trespass was decided under a condition if it was answered while that was in force,
 // whenever it was sent; one that was answered later was decided afterwards.
 func TestTrespassesUnderACondition(t *testing.T) {

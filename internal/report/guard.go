@@ -70,13 +70,20 @@ type Trespasses struct {
 	Undecided uint64 `json:"undecided"`
 	// Unclear are those of Undecided whose answer was no error, and neither a permit nor a refusal.
 	Unclear uint64 `json:"unclear,omitempty"`
-	Unsent  uint64 `json:"unsent,omitempty"`
-	// Share is the share of the decided ones that were permitted, with its exact 95 % interval; absent: none was decided.
+	// Unanswered are those of Undecided that were sent and got no answer where calls that must be allowed get none more
+	// often: refusals come sooner there than permits, and these may have been permitted.
+	Unanswered uint64 `json:"unanswered,omitempty"`
+	Unsent     uint64 `json:"unsent,omitempty"`
+	// Share is the share of the decided ones that were permitted, with its exact 95 % interval, whose upper end takes the
+	// unanswered ones as permitted; absent: none was decided.
 	Share *Share `json:"share,omitempty"`
 }
 
 // Decided is how many the control decided.
 func (t *Trespasses) Decided() uint64 { return t.Refused + t.Permitted }
+
+// Open is how many may have been permitted, of those that were not decided.
+func (t *Trespasses) Open() uint64 { return t.Unclear + t.Unanswered }
 
 // offered is how many were due.
 func (t *Trespasses) offered() uint64 { return t.Decided() + t.Undecided + t.Unsent }

@@ -48,7 +48,7 @@ func (r *Report) guardRemarks(g *Guard) []remark {
 	switch n := &g.Trespasses; {
 	case n.Permitted > 0 || g.Foreign > 0:
 		class = bad
-	case n.Decided() == 0 || n.Unclear > 0 || g.Unearned != "":
+	case n.Decided() == 0 || n.Open() > 0 || g.Unearned != "":
 		class = unsure
 	}
 	var out []remark
@@ -157,7 +157,7 @@ func (n *Trespasses) sentence() string {
 		return "the control decided no trespass: " + undecided
 	case n.Share == nil:
 		return "the control decided no trespass"
-	case n.Unclear > 0:
+	case n.Open() > 0:
 		undecided = fmt.Sprintf("; %d more were not decided: %s", n.Undecided+n.Unsent, undecided)
 	case undecided != "":
 		undecided = "; not decided: " + undecided
@@ -175,7 +175,10 @@ func (n *Trespasses) undecided() string {
 	if n.Unclear > 0 {
 		parts = append(parts, fmt.Sprintf("%d got an answer that is neither a permit nor a refusal", n.Unclear))
 	}
-	if rest := n.Undecided - min(n.Unclear, n.Undecided); rest > 0 {
+	if n.Unanswered > 0 {
+		parts = append(parts, fmt.Sprintf("%d got no answer and may have been permitted", n.Unanswered))
+	}
+	if rest := n.Undecided - min(n.Open(), n.Undecided); rest > 0 {
 		parts = append(parts, fmt.Sprintf("%d ended in an error or a timeout", rest))
 	}
 	if n.Unsent > 0 {

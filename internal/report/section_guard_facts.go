@@ -104,9 +104,12 @@ func (g *Guard) permittedFact() fact {
 	}
 	if n.Unclear > 0 {
 		f.Note += fmt.Sprintf("; %d answered neither way", n.Unclear)
-		if n.Permitted == 0 {
-			f.Class = ""
-		}
+	}
+	if n.Unanswered > 0 {
+		f.Note += fmt.Sprintf("; %d not answered", n.Unanswered)
+	}
+	if n.Open() > 0 && n.Permitted == 0 {
+		f.Class = ""
 	}
 	return f
 }

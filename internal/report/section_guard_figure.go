@@ -99,6 +99,9 @@ func (g *Guard) refusedAll() string {
 	case n.Permitted == 0 && n.Unclear > 0:
 		return fmt.Sprintf("it permitted none of the %d trespasses that it decided, and answered %d others neither way",
 			n.Decided(), n.Unclear)
+	case n.Permitted == 0 && n.Unanswered > 0:
+		return fmt.Sprintf("it permitted none of the %d trespasses that it decided, and did not answer %d others",
+			n.Decided(), n.Unanswered)
 	case n.Permitted == 0:
 		return fmt.Sprintf("it refused all %d trespasses that it decided: below %s are permitted, at 95 %%", n.Refused,
 			ShareBelow(n.Share.Hi))

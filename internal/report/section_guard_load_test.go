@@ -18,3 +18,20 @@ func TestOverloadNamesLowerRates(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestUnansweredTrespassesAreTold: those that may have been permitted are named beside the others, and raise the bound.
+func TestUnansweredTrespassesAreTold(t *testing.T) {
+	n := Trespasses{Refused: 1497, Undecided: 17, Unanswered: 15, Share: &Share{Hi: 0.016}}
+	g := Guard{Trespasses: n}
+	for got, want := range map[string]string{
+		n.sentence(): "0 of 1497 trespasses were permitted: the share is below 1.6 %, at 95 %; 17 more were not decided: " +
+			"15 got no answer and may have been permitted, 2 ended in an error or a timeout",
+		g.refusedAll():          "it permitted none of the 1497 trespasses that it decided, and did not answer 15 others",
+		g.permittedFact().Note:  "below 1.6 %; 15 not answered",
+		g.permittedFact().Class: "",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
