@@ -12,7 +12,7 @@ type Adapter struct {
 	Schemes []string
 	// Needs says what an experiment needs besides an address, for commands that ask without a file; empty: see the page.
 	Needs string
-	// Query says how the file gives the query of an address; empty: it cannot.
+	// Query says which options of a command line send the query of an address; empty: none do.
 	Query string
 	// Trespass writes what a server must refuse as lines of the `target:` section: the request without a header, or for
 	// another path. nil: the adapter knows itself what must be refused.

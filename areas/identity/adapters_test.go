@@ -345,6 +345,19 @@ func TestHTTPStatusOnly(t *testing.T) {
 	}
 }
 
+// TestNoTokenHasANextStep: where http-token expects a token and gets a page, the error says what to set.
+func TestNoTokenHasANextStep(t *testing.T) {
+	page := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "<p>a page\n")
+	}))
+	for adapter, want := range map[AdapterName]bool{"http-token": true, "gce-metadata": false} {
+		err := unprepared(t, &Spec{Adapter: adapter, URL: page})
+		if hint := area.HintOf(err); strings.Contains(hint, "target.http.status_only=true") != want {
+			t.Errorf("%s: %v, next: %q", adapter, err, hint)
+		}
+	}
+}
+
 func TestLifetime(t *testing.T) {
 	const now = 1_800_000_000
 	for value, want := range map[string]verdict{

@@ -123,7 +123,7 @@ func listed() (out []area.Adapter) {
 	for _, a := range adapters() {
 		x := area.Adapter{Name: a.name, Help: a.help, Needs: needs[a.name], Trespass: mustRefuse}
 		if a.name == "http-token" {
-			x.Query = "--set 'target.http.path=/path?query'"
+			x.Query = "-X GET --set 'target.http.path=/path?query'"
 			x.Request = writeRequest
 			x.GuardNeeds = "say what it must refuse: --without-header NAME, --forbidden PATH, or a credential, which is then " +
 				"left out and forged: --set 'target.http.bearer={env: TOKEN}'"

@@ -212,6 +212,9 @@ func (p *arm) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Du
 			fmt.Sprintf("if this answer is good, say so: --set target.http.status=%d (http: {status: %[1]d} in a file)", status))
 	} else if status/100 == 2 {
 		err = fmt.Errorf("status %d, but the answer of %d bytes is not the token that was asked for", status, len(body))
+		if p.adapter.section == "http" {
+			err = area.WithHint(err, needs["http-token"])
+		}
 	}
 	if why := w.Explain(i, status, body); why >= 0 && why < len(causes()) {
 		err = fmt.Errorf("%w: %s", err, causes()[why])

@@ -208,6 +208,32 @@ func TestAnswersHaveTheirNextStep(t *testing.T) {
 	}
 }
 
+// TestQueryIsSentAsAdvised: what is said of an address with a query composes an experiment that sends it, and takes any
+// answer with status 200.
+func TestQueryIsSentAsAdvised(t *testing.T) {
+	needsAreas(t, "identity")
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	said, code := runTare(t, "soak", server.URL+"/q?x=1", "--for", "20s", "--dry-run")
+	_, advice, _ := strings.Cut(strings.TrimSpace(said), "; where it holds none, use ")
+	if code != cli.ExitUsage || !strings.Contains(advice, "/path?query") || strings.Contains(said, "x=1") {
+		t.Fatalf("exit %d, said %q", code, said)
+	}
+	options := strings.Fields(strings.NewReplacer("/path?query", "/q?x=1", "'", "").Replace(advice))
+	file := filepath.Join(t.TempDir(), "x.yaml")
+	usual := []string{"soak", server.URL + "/q", "--for", "20s", "--rate", "5/s", "--dry-run", "--write", file}
+	said, _ = runTare(t, append(usual, options...)...)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%q: %v, said %q", options, err, said)
+	}
+	for _, want := range []string{"/q?x=1", "status_only: true", `method: "GET"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the experiment lacks %q:\n%s", want, text)
+		}
+	}
+}
+
 // TestNeedsAreSaidOfTheTarget: what a protocol needs says nothing about what is wrong with a budget, a rate or a path.
 func TestNeedsAreSaidOfTheTarget(t *testing.T) {
 	t.Parallel()

@@ -239,12 +239,12 @@ func (a *app) parseAddress(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// queries says how an adapter is told the query of an address.
+// queries says how the query of an address is sent.
 func (a *app) queries() string {
 	for _, ar := range a.Areas {
 		for _, x := range ar.Parts().Adapters {
 			if x.Query != "" {
-				return "; where it holds none, use --adapter " + x.Name + " " + x.Query
+				return "; where it holds none, use " + x.Query
 			}
 		}
 	}
