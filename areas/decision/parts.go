@@ -16,6 +16,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	strict "sigs.k8s.io/json"
+
 	"tare/areas/bundle"
 	"tare/areas/decision/cedarset"
 	"tare/areas/decision/engine"
@@ -143,12 +145,20 @@ func cedarParts(at string) (out []part, err error) {
 }
 
 // canonical is JSON with its fields in order and without some of them, and, where lists are sets, with those in order.
-// A text that is not JSON, or is too long to be read for this, stays as it is.
+// A text that is not JSON, is too long to be read for this, or holds a key twice in an object, of which readers differ
+// in what they take, stays as it is.
 func canonical(text []byte, sets bool, without ...string) string {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
+	if len(text) > replica.MostYAML {
+		return string(text)
+	}
 	var v any
-	if len(text) > replica.MostYAML || d.Decode(&v) != nil || d.More() {
+	if twice, err := strict.UnmarshalStrict(text, &v, strict.DisallowDuplicateFields); err != nil || len(twice) > 0 {
+		return string(text)
+	}
+	v = nil
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // the other decoder rounds
+	if d.Decode(&v) != nil {
 		return string(text)
 	}
 	if fields, ok := v.(map[string]any); ok {

@@ -225,6 +225,9 @@ func TestDifferences(t *testing.T) {
 			engine.Cedar, aside(slotted, "{}"), aside("// who\n@doc(\"x\")\n"+strings.ReplaceAll(slotted, ",", ",\n"), "{}"), "",
 		},
 		"cedar, JSON": {engine.Cedar, aside(slotted, "{}"), aside(slotted, inJSON), "x.cedar.json"},
+		"cedar, JSON with a key twice": {
+			engine.Cedar, aside(slotted, inJSON), aside(slotted, `{"effect": "forbid", `+inJSON[1:]), "x.cedar.json",
+		},
 		"cedar, JSON laid out otherwise": {
 			engine.Cedar, aside(slotted, inJSON), aside(slotted, strings.ReplaceAll(inJSON, ",", " ,\n")), "",
 		},

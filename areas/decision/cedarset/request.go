@@ -16,7 +16,7 @@ const actionType = "Action"
 // context}.
 func AuthZEN(text []byte) (json.RawMessage, error) {
 	var r request
-	if err := json.Unmarshal(text, &r); err != nil {
+	if err := decode(text, &r); err != nil {
 		return nil, fmt.Errorf("a request is {principal, action, resource, context}: %w", err)
 	}
 	if err := r.check(); err != nil {
@@ -35,8 +35,10 @@ func AuthZEN(text []byte) (json.RawMessage, error) {
 
 // A request is one as Cedar's command line reads it.
 type request struct {
-	Principal, Action, Resource uid
-	Context                     json.RawMessage
+	Principal uid             `json:"principal"`
+	Action    uid             `json:"action"`
+	Resource  uid             `json:"resource"`
+	Context   json.RawMessage `json:"context"`
 }
 
 func (r request) check() error {

@@ -162,11 +162,14 @@ func TestReadRefuses(t *testing.T) {
 			strings.Replace(shopLinks, `"args": {`, `"args": {"?action": "A::\"b\"", `, 1)),
 		"is no entity": shop("linked",
 			`[{"template_id": "lend", "link_id": "x", "args": {"?principal": "a, action, resource); permit(principal"}}]`),
-		"is there twice":         shop("entities.json", shopEntities),
-		"entities are a list":    shop("entities.json", `{"uid": 1}`),
-		"invalid character":      shop("entities.json", `[{]`),
-		"links of templates are": shop("linked", `{}`),
-		`"limits": `:             shop("more/entities.json", strings.Replace(shopEntities, "1.5", "much", 1)),
+		"is there twice":             shop("entities.json", shopEntities),
+		"entities are a list":        shop("entities.json", `{"uid": 1}`),
+		"invalid character":          shop("entities.json", `[{]`),
+		"links of templates are":     shop("linked", `{}`),
+		`duplicate field "[0].args"`: shop("linked", strings.Replace(shopLinks, `"args"`, `"args": {}, "args"`, 1)),
+		"duplicate field":            shop("linked", strings.Replace(shopLinks, `"?re`, `"?principal": "A::\"b\"", "?re`, 1)),
+		"?principal is missing":      shop("linked", strings.Replace(shopLinks, `"args"`, `"Args"`, 1)),
+		`"limits": `:                 shop("more/entities.json", strings.Replace(shopEntities, "1.5", "much", 1)),
 	} {
 		if _, err := Read(written(t, files)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -174,6 +177,17 @@ func TestReadRefuses(t *testing.T) {
 	}
 	if _, err := Read(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("nothing was read")
+	}
+}
+
+// TestKeysOfLinksHaveTheirCase: a key that differs from one of Cedar's in case is none to Cedar.
+func TestKeysOfLinksHaveTheirCase(t *testing.T) {
+	const other = `"ARGS": {"?principal": "Shop::User::\"eve\"", "?resource": "Shop::Shelf::\"low\""}}]`
+	s := read(t, shop("linked", strings.TrimSuffix(shopLinks, "}]")+", "+other))
+	for id, policy := range s.Policies.All() {
+		if s.Name(id) == "ann-lends" && !strings.Contains(string(policy.MarshalCedar()), `"ann"`) {
+			t.Errorf("%s", policy.MarshalCedar())
+		}
 	}
 }
 
@@ -222,7 +236,9 @@ func TestAuthZEN(t *testing.T) {
 	}
 	for _, bad := range []string{
 		``, `{`, `[]`, `{}`, `{"principal": "User", "action": "Action::\"a\"", "resource": "R::\"r\""}`,
-		`{"principal": 1}`, `{"principal": "U::\"u\"", "action": "Action::\"a\""}`,
+		`{"principal": "U::\"u\"", "Action": "Action::\"a\"", "resource": "R::\"r\""}`, `{"principal": 1}`,
+		`{"principal": "U::\"u\"", "principal": "U::\"v\"", "action": "Action::\"a\"", "resource": "R::\"r\""}`,
+		`{"principal": "U::\"u\"", "action": "Action::\"a\""}`,
 	} {
 		if got, err := AuthZEN([]byte(bad)); err == nil {
 			t.Errorf("%s is %s", bad, got)
@@ -310,6 +326,8 @@ func TestOwnTestsAreRun(t *testing.T) {
 		strings.Replace(shopTest("ann", `"decision": "allow"`), `"2025-06-01"`, `"soon"`, 1),
 		strings.Replace(shopTest("ann", `"decision": "allow"`), `"attrs": {`, `"attrs": {"home": {"at": "here"}, `, 1),
 		bad,
+		shopTest("cid", `"decision": "allow", "DECISION": "deny"`),
+		shopTest("ann", `"decision": "deny", "decision": "allow"`),
 	}
 	s := read(t, shop("tests.json", "["+strings.Join(tests, ",\n")+"]", "list.json", `[{"request": {}}]`, "empty.json", "[]"))
 	var got []string
@@ -328,6 +346,8 @@ func TestOwnTestsAreRun(t *testing.T) {
 		`tests.json#8: 0, context: "at": `,
 		`tests.json#9: 0, entity Shop::User::"bob": "home": `,
 		`tests.json#10: 0, "User" is no entity`,
+		"tests.json#11: 0, the decision is deny",
+		`tests.json#12: 0, duplicate field "decision"`,
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%d tests: %q", len(got), got)

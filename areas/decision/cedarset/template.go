@@ -3,7 +3,6 @@ package cedarset
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -233,7 +232,7 @@ type link struct {
 // readLinks adds the policies that a file of links makes of templates, in the form that Cedar's command line reads.
 func (s *Set) readLinks(from file, templates map[string]*template) error {
 	var links []link
-	if err := json.Unmarshal(from.text, &links); err != nil {
+	if err := decode(from.text, &links); err != nil {
 		return fmt.Errorf("%s: links of templates are a list of {template_id, link_id, args}: %w", from.path, err)
 	}
 	for _, l := range links {

@@ -58,14 +58,14 @@ func (s *Set) readTests(from file) {
 func (s *Set) readTest(name string, text []byte) Test {
 	t := Test{Name: name}
 	var is struct {
-		Name     string
-		Request  request
-		Entities *[]cedar.Entity
-		Decision string
-		Reason   []string
-		Errors   int `json:"num_errors"`
+		Name     string          `json:"name"`
+		Request  request         `json:"request"`
+		Entities *[]cedar.Entity `json:"entities"`
+		Decision string          `json:"decision"`
+		Reason   []string        `json:"reason"`
+		Errors   int             `json:"num_errors"`
 	}
-	if err := json.Unmarshal(text, &is); err != nil {
+	if err := decode(text, &is); err != nil {
 		t.fault = err
 		return t
 	}

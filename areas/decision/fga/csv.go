@@ -28,7 +28,10 @@ func tuplesOfCSV(file string, text []byte) (out []Tuple, err error) {
 			return nil, fmt.Errorf("%s: its first line names no %s", file, want)
 		}
 	}
-	for _, name := range names {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("%s: its first line names %s twice", file, name)
+		}
 		if !slices.Contains(required, name) && !slices.Contains(optional, name) {
 			return nil, fmt.Errorf("%s: its first line names %q, which relationships do not have", file, name)
 		}

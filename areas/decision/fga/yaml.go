@@ -136,11 +136,15 @@ func plain(n *yaml.Node) (any, error) {
 	case yaml.MappingNode:
 		out := map[string]any{}
 		for k := 0; k+1 < len(n.Content); k += 2 {
+			key := n.Content[k]
+			if _, there := out[key.Value]; there || key.Kind != yaml.ScalarNode || key.Tag == "!!merge" {
+				return nil, fmt.Errorf("key %q: want text, and each key once", key.Value)
+			}
 			v, err := plain(n.Content[k+1])
 			if err != nil {
 				return nil, err
 			}
-			out[n.Content[k].Value] = v
+			out[key.Value] = v
 		}
 		return out, nil
 	case yaml.SequenceNode:
