@@ -238,7 +238,11 @@ func (p *arm) rehearseTrespasses(ctx context.Context) error {
 	if !p.env.Trespasses || !p.guards() {
 		return nil
 	}
-	if p.kind == mechanism.Own && p.policies.tried == nil {
+	switch {
+	case p.kind != mechanism.Own:
+	case len(p.policies.finding.tries(p.mostTried())) == 0:
+		return nil // trespasses says so: the policies are in force, and deny no pod
+	case p.policies.tried == nil:
 		return p.chooseTrespasses(ctx)
 	}
 	twins, err := p.trespasses()

@@ -25,8 +25,8 @@ func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 // trespasses renders the trespasses of all operations.
 func (p *arm) trespasses() (out []load.Operation, err error) {
 	if p.kind == mechanism.Own && len(p.policies.finding.tries(p.mostTried())) == 0 {
-		return nil, fmt.Errorf("no policy of %s denies any of the pods that tare tries: there is nothing to guard",
-			p.spec.Bundle)
+		return nil, fmt.Errorf("no policy of %s denies any of the pods that tare tries: there is nothing to guard; "+
+			"requests: FILE names more pods", p.spec.Bundle)
 	}
 	for k, o := range p.operations {
 		if !o.guarded() {

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +184,7 @@ func TestTrespassAnswers(t *testing.T) {
 // TestGuardIsValidated: a guard lists treatments that deny something, and may have a webhook that is too slow.
 func TestGuardIsValidated(t *testing.T) {
 	second := unit.Duration(time.Second)
+	audit, some := policiesWith(t, "Audit"), policiesWith(t, "Audit", "Deny")
 	for _, c := range []struct {
 		name   string
 		spec   Spec
@@ -221,6 +225,9 @@ func TestGuardIsValidated(t *testing.T) {
 			[]string{"bundle", "testdata/services"},
 			"testdata/services: 1 policy not tried (about neither pods nor Deployments): no-nodeport",
 		},
+		{"audits", Spec{}, []string{"bundle", audit}, "1 policy in force of " + audit + ", and none denies a request"},
+		{"one audits", Spec{}, []string{"bundle", some}, some + ": 1 policy not tried (audit or warn only): p0"},
+		{"all deny", Spec{}, []string{"bundle", policiesWith(t, "Deny")}, ""},
 		{"too broad", Spec{Webhook: &Webhook{Spread: 9}}, []string{"mechanism", "webhook"}, "spread 9"},
 	} {
 		got := c.spec.Validate(question.Of(design.Guard).Asked(), []design.Treatment{treatment(c.levels...)})
@@ -232,6 +239,55 @@ func TestGuardIsValidated(t *testing.T) {
 	got := slow.Validate(question.Of(design.Compare).Asked(), []design.Treatment{treatment("mechanism", "webhook")})
 	if len(got) == 0 || !strings.Contains(got[0].Message, "want at most 800ms") {
 		t.Errorf("slower, and its cost is asked for: %+v", got)
+	}
+}
+
+// policiesWith writes a policy about pods for each of some actions: p0, p1 and so on.
+func policiesWith(t *testing.T, actions ...string) string {
+	t.Helper()
+	var text strings.Builder
+	for i, action := range actions {
+		fmt.Fprintf(&text, `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p%[1]d}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  validations: [{expression: '!has(object.spec.hostPID)'}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: p%[1]d}
+spec: {policyName: p%[1]d, validationActions: [%[2]s]}
+`, i, action)
+	}
+	file := filepath.Join(t.TempDir(), "policies.yaml")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestNothingToGuard: policies in force that deny none of the pods that are tried are in force, and no trespass is
+// named: there is none.
+func TestNothingToGuard(t *testing.T) {
+	p := &arm{env: area.Env{Trespasses: true}}
+	p.spec, p.kind = &Spec{Bundle: policiesWith(t, "Deny", "Audit")}, mechanism.Own
+	var err error
+	if p.policies.own, err = p.readBundle(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.rehearseTrespasses(t.Context()); err != nil {
+		t.Errorf("not in force: %v", err)
+	}
+	if _, err := p.trespasses(); err == nil || !strings.Contains(err.Error(), "there is nothing to guard") {
+		t.Errorf("trespasses: %v", err)
+	}
+	p.policies.tried = map[string][]try{"create-pod": nil}
+	want := []string{p.spec.Bundle + ": 1 policy not tried (audit or warn only): p1"}
+	if got := p.triedNotes(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -246,6 +246,19 @@ func (p *arm) untried() (out []string) {
 // noPods is why a policy cannot be tried of which seesPods is false.
 const noPods = "about neither pods nor Deployments"
 
+// auditsOnly is why a policy is not tried that auditing names.
+const auditsOnly = "audit or warn only"
+
+// auditing names the policies in force that say what they object to, and deny none of it.
+func auditing(in *own.InForce) (out []string) {
+	for _, one := range in.Policies {
+		if !in.Denies(one) && !one.Mutates() && !one.Generates() {
+			out = append(out, one.Name)
+		}
+	}
+	return out
+}
+
 // seesPods reports whether a policy is about an operation of which there is a trespass.
 func seesPods(one *own.Policy) bool {
 	return slices.ContainsFunc(operations(), func(o operation) bool {
@@ -258,7 +271,7 @@ func notTried(names []string, why string) string {
 	return fmt.Sprintf("%s not tried (%s): %s", unit.Count(len(names), "policy"), why, strings.Join(names, ", "))
 }
 
-// triedNotes says by what policies are tried.
+// triedNotes says by what policies are tried, and which ones deny nothing.
 func (p *arm) triedNotes() (out []string) {
 	x := &p.policies
 	if x.tried == nil {
@@ -270,7 +283,12 @@ func (p *arm) triedNotes() (out []string) {
 			pods = append(pods, fmt.Sprintf("%s (%s)", strings.Join(t.by, ", "), x.finding.requests[t.request].Name))
 		}
 	}
-	slices.Sort(pods)
-	return []string{fmt.Sprintf("%s: what is said of trespasses is about the policies that these try, and no others: %s",
-		p.spec.Bundle, strings.Join(slices.Compact(pods), ", "))}
+	if slices.Sort(pods); len(pods) > 0 {
+		out = append(out, fmt.Sprintf("%s: what is said of trespasses is about the policies that these try, and no "+
+			"others: %s", p.spec.Bundle, strings.Join(slices.Compact(pods), ", ")))
+	}
+	if names := auditing(x.own); len(names) > 0 {
+		out = append(out, p.spec.Bundle+": "+notTried(names, auditsOnly))
+	}
+	return out
 }

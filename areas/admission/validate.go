@@ -11,6 +11,7 @@ import (
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/kit"
+	"tare/internal/unit"
 )
 
 // Validate implements area.Spec.
@@ -73,7 +74,9 @@ func (s *Spec) judge(q area.Asked, t design.Treatment) []area.Finding {
 	switch {
 	case err != nil:
 	case p.kind == mechanism.Own:
-		err = p.judgeBundle()
+		if err = p.judgeBundle(); err == nil && q.Trespasses {
+			err = p.judgeDenying()
+		}
 	case !q.Trespasses:
 		err = p.checkLatency()
 	case !p.guards():
@@ -84,6 +87,18 @@ func (s *Spec) judge(q area.Asked, t design.Treatment) []area.Finding {
 		return nil
 	}
 	return []area.Finding{kit.FaultIn(t, s.pathOf(err), err)}
+}
+
+// judgeDenying reports that no policy of a bundle is to deny what it objects to.
+func (p *plan) judgeDenying() error {
+	in, err := p.readBundle()
+	if err != nil || slices.ContainsFunc(in.Policies, in.Denies) {
+		return err
+	}
+	return fmt.Errorf("bundle: %s in force of %s, and none denies a request, so that there is nothing to guard: they "+
+		"audit or warn, or change objects; have some deny (validationActions: [Deny], failureAction: Enforce, "+
+		"enforcementAction: deny), or ask what they cost by question: compare", unit.Count(len(in.Policies), "policy"),
+		p.spec.Bundle)
 }
 
 // pathOf returns the field that an error of plan begins with.
@@ -143,12 +158,13 @@ func (s *Spec) warnLeftAside(treatments []design.Treatment) []area.Finding {
 	})
 }
 
-// warnUntried names the policies of bundles that guard cannot try: its trespasses are about pods and Deployments.
+// warnUntried names the policies of bundles that guard cannot try: its trespasses are about pods and Deployments, and
+// must be denied.
 func (s *Spec) warnUntried(q area.Asked, treatments []design.Treatment) []area.Finding {
 	if !q.Trespasses {
 		return nil
 	}
-	return kit.JudgeEach(treatments, func(t design.Treatment) []area.Finding {
+	return kit.JudgeEach(treatments, func(t design.Treatment) (out []area.Finding) {
 		p, err := s.plan(t)
 		if err != nil || p.kind != mechanism.Own {
 			return nil
@@ -157,16 +173,22 @@ func (s *Spec) warnUntried(q area.Asked, treatments []design.Treatment) []area.F
 		if err != nil {
 			return nil
 		}
-		var out []string
+		var unseen []string
 		for _, one := range in.Policies {
 			if in.Denies(one) && !seesPods(one) {
-				out = append(out, one.Name)
+				unseen = append(unseen, one.Name)
 			}
 		}
-		if len(out) == 0 {
-			return nil
+		warn := func(names []string, why string) {
+			if len(names) > 0 {
+				out = append(out, area.Finding{
+					Severity: area.Warning, Message: p.spec.Bundle + ": " + notTried(names, why),
+				})
+			}
 		}
-		return []area.Finding{{Severity: area.Warning, Message: p.spec.Bundle + ": " + notTried(out, noPods)}}
+		warn(unseen, noPods)
+		warn(auditing(in), auditsOnly)
+		return out
 	})
 }
 
