@@ -19,6 +19,7 @@ import (
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 	"tare/areas/plane"
+	"tare/internal/design"
 	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/internal/unit"
@@ -64,7 +65,46 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	out = append(out, findEngines(ctx, plans, env)...)
 	out = append(out, checkMemory(plans)...)
 	out = append(out, checkManifests(plans)...)
+	if env.Look {
+		out = append(out, spec.findDifferences(env.Treatments)...)
+	}
 	return append(out, checkClusters(ctx, plans, chosen, env)...)
+}
+
+// findDifferences says, before a run, in what the policies of bundles differ from those of the baseline, as far as no
+// request shows it.
+func (s *Spec) findDifferences(treatments []design.Treatment) (out []area.Finding) {
+	i := slices.IndexFunc(treatments, func(t design.Treatment) bool { return t.Baseline })
+	if i < 0 {
+		return nil
+	}
+	from, base := s.filed(treatments[i])
+	for _, t := range treatments {
+		at, is := s.filed(t)
+		if base == nil || is == nil || at == from || t.Control != area.Ordinary {
+			continue
+		}
+		for _, says := range is.Unasked(base) {
+			out = append(out, area.Finding{
+				Path: "bundle", Severity: area.Info, Message: fmt.Sprintf("%s, beside %s: %s; a run that finds no request "+
+					"answered otherwise ends undecided", at, from, says),
+			})
+		}
+	}
+	return out
+}
+
+// filed is the bundle of a treatment, and what it holds; nil: there is none, or none that can be read, as Validate
+// reports.
+func (s *Spec) filed(t design.Treatment) (at string, set *own.Set) {
+	p, err := s.plan(t)
+	if err != nil || p.kind != mechanism.Own {
+		return "", nil
+	}
+	if set, err = own.Read(p.spec.Bundle, p.spec.Network); err != nil {
+		return p.spec.Bundle, nil
+	}
+	return p.spec.Bundle, set
 }
 
 // findBinaries reports releases that this host cannot run, and for the others where they come from.

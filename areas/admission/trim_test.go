@@ -121,6 +121,31 @@ func hostWithGo(t *testing.T) (env area.Env, built string) {
 	return env, built
 }
 
+// TestPlanNamesDifferences: in what policies differ from the baseline's is said without a control plane.
+func TestPlanNamesDifferences(t *testing.T) {
+	env, _ := hostWithGo(t)
+	env.Look = true
+	deny, audit := policiesWith(t, "Deny"), policiesWith(t, "Audit")
+	base := treatment("bundle", deny)
+	base.Baseline = true
+	for changed, want := range map[string]string{
+		audit: audit + ", beside " + deny + ": what policies do about what they object to differs, and requests " +
+			"cannot show all that this permits: ValidatingAdmissionPolicyBinding p0 (spec.validationActions)",
+		policiesWith(t, "Deny"): "",
+	} {
+		env.Treatments = []design.Treatment{base, treatment("bundle", changed)}
+		var said []string
+		for _, f := range (Area{}).Preflight(t.Context(), &Spec{}, env) {
+			if f.Path == "bundle" {
+				said = append(said, f.Message)
+			}
+		}
+		if all := strings.Join(said, "\n"); (want == "") != (all == "") || !strings.HasPrefix(all, want) {
+			t.Errorf("%q, want %q", all, want)
+		}
+	}
+}
+
 // TestPlanBuildsNothing: a plan reports what a run would build, and what would be missing for the run.
 func TestPlanBuildsNothing(t *testing.T) {
 	env, built := hostWithGo(t)
