@@ -1,6 +1,7 @@
 package own
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -116,15 +117,41 @@ func matchesOf(o *unstructured.Unstructured) []tree {
 	return resourcesIn(o)
 }
 
-// fitsEngine adds what an engine's policy asks of the run's namespace, or says why it cannot act there alone.
-func (p *Policy) fitsEngine(s mechanism.Scope, asked *labels) error {
+// fitsEngine adds what an engine's policy asks of the run's namespace, or says why it cannot act there alone. Of the
+// rules of a policy, and the alternatives of each, some may be about other namespaces: aside says why, by their names.
+func (p *Policy) fitsEngine(s mechanism.Scope, asked *labels) (aside map[string]string, err error) {
 	if s.Foreign {
 		if err := p.confinable(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	for _, m := range matchesOf(p.engine) {
-		if err := asked.satisfy(namespaceSelectorOf(m)); err != nil {
+	if p.engine.GroupVersionKind().Group != kyvernoGroup {
+		return nil, asked.satisfyAll(matchesOf(p.engine))
+	}
+	fit := false
+	aside = map[string]string{}
+	for _, rule := range rulesIn(p.engine) {
+		for _, a := range alternativesIn(rule) {
+			e := asked.satisfyAll(a.resources)
+			if fit = fit || e == nil; e == nil {
+				continue
+			}
+			err = cmp.Or(err, e)
+			aside[fmt.Sprintf("%s (rule %v%s)", p.Name, rule["name"], a.at)] = e.Error()
+		}
+	}
+	if !fit {
+		return nil, err
+	}
+	return aside, nil
+}
+
+// satisfyAll is satisfy for the selectors of some parts of a policy, or for none of them.
+func (l *labels) satisfyAll(matches []tree) error {
+	was := *l
+	for _, m := range matches {
+		if err := l.satisfy(namespaceSelectorOf(m)); err != nil {
+			*l = was
 			return err
 		}
 	}

@@ -123,21 +123,46 @@ func rulesOf(o *unstructured.Unstructured) (out []admission.NamedRuleWithOperati
 	return out
 }
 
-// resourcesIn are the parts of a policy's rules that say which resources they match.
+// resourcesIn are the parts of a policy's match blocks that say which resources, in which namespaces.
 func resourcesIn(o *unstructured.Unstructured) (out []tree) {
 	for _, rule := range rulesIn(o) {
-		match, _ := rule["match"].(tree)
-		blocks := []any{match}
-		for _, list := range []string{"any", "all"} {
-			more, _ := match[list].([]any)
-			blocks = append(blocks, more...)
+		for _, a := range alternativesIn(rule) {
+			out = append(out, a.resources...)
 		}
+	}
+	return out
+}
+
+// An alternative is what must select a namespace for a rule to be about it, and where it stands in a rule that has
+// several.
+type alternative struct {
+	at        string
+	resources []tree
+}
+
+// alternativesIn are those of a rule's match block.
+func alternativesIn(rule tree) (out []alternative) {
+	match, _ := rule["match"].(tree)
+	either, _ := match["any"].([]any)
+	every, _ := match["all"].([]any)
+	resourcesOf := func(blocks ...any) (out []tree) {
 		for _, b := range blocks {
 			block, _ := b.(tree)
 			if resources, ok := block["resources"].(tree); ok {
 				out = append(out, resources)
 			}
 		}
+		return out
+	}
+	if all := resourcesOf(append([]any{match}, every...)...); len(all) > 0 || len(either) == 0 {
+		out = append(out, alternative{"", all})
+	}
+	for i, b := range either {
+		one := alternative{"", resourcesOf(b)}
+		if len(either) > 1 {
+			one.at = fmt.Sprintf(", match.any[%d]", i)
+		}
+		out = append(out, one)
 	}
 	return out
 }

@@ -50,6 +50,55 @@ spec:
 `
 )
 
+// TestRulesAboutOtherNamespaces: a policy is in force with those of its rules, and of their alternatives, that one
+// namespace can meet, and the others are named.
+func TestRulesAboutOtherNamespaces(t *testing.T) {
+	block := func(selector string) string {
+		return "{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {" + selector + "}}}}"
+	}
+	rules := func(name string, matches ...string) string {
+		text := "---\napiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: " + name + "}\nspec:\n  rules:\n"
+		for i, match := range matches {
+			text += fmt.Sprintf("  - {name: r%d, match: {%s}, validate: {failureAction: Enforce, message: never, deny: {}}}\n",
+				i, match)
+		}
+		return text
+	}
+	medium, large := block("type: medium"), block("type: large")
+	for name, c := range map[string]struct {
+		text string
+		idle map[string]string
+	}{
+		"two rules": {
+			rules("a", "any: ["+medium+"]", "any: ["+large+"]", "all: ["+block("tier: x")+"]"),
+			map[string]string{"a (rule r1)": `the label type of the namespace is "medium" for another`},
+		},
+		"a rule that is about one of two": {
+			rules("a", "any: ["+medium+", "+large+"]"),
+			map[string]string{"a (rule r0, match.any[1])": `the label type of the namespace is "medium" for another`},
+		},
+		"a rule that is about none": {
+			rules("a", "any: ["+block("type: medium, tier: x")+"]", "all: ["+block("tier: z")+", "+large+"]",
+				"any: ["+block("tier: x")+"]"),
+			map[string]string{"a (rule r1)": `the label tier of the namespace is "x" for another`},
+		},
+		"another policy": {
+			rules("a", "any: ["+medium+"]") + rules("b", "any: ["+large+"]", strings.Trim(large, "{}")+"}}}"),
+			map[string]string{"b": `the label type of the namespace is "medium" for another`},
+		},
+		"all rules": {rules("a", "any: ["+medium+"]", "any: ["+medium+"]"), map[string]string{}},
+	} {
+		f, err := read(t, map[string]string{"a.yaml": c.text}).Render(Where{Scope: scope})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if d := cmp.Diff(c.idle, f.Idle); d != "" || f.NamespaceLabels["type"] != "medium" {
+			t.Errorf("%s: idle (-want +got):\n%s%v", name, d, f.NamespaceLabels)
+		}
+	}
+}
+
 // TestKyvernoPoliciesAreTaken as they stand, beside ValidatingAdmissionPolicies.
 func TestKyvernoPoliciesAreTaken(t *testing.T) {
 	s := read(t, map[string]string{

@@ -70,7 +70,7 @@ type InForce struct {
 	made map[string]bool
 	// Untaken are other objects of the bundle that decide about requests, and Repeated is as in Set.
 	Untaken, Repeated []string
-	// Idle are those that are not, by name, with the reason.
+	// Idle are those that are not, and rules that are about other namespaces, by name, with the reason.
 	Idle map[string]string
 	// Bound are the policies for which tare has made a binding, and Defined the kinds for which it has made a definition.
 	Bound, Defined []string
@@ -151,10 +151,12 @@ func (s *Set) chosen(w Where, out *InForce, asked *labels) (bindings []Binding) 
 	for i := range s.Policies {
 		p := &s.Policies[i]
 		if p.engine != nil { // it needs no binding
-			if err := p.fitsEngine(w.Scope, asked); err != nil {
+			aside, err := p.fitsEngine(w.Scope, asked)
+			if err != nil {
 				out.Idle[p.Name] = err.Error()
 				continue
 			}
+			maps.Copy(out.Idle, aside)
 			out.Policies = append(out.Policies, p)
 			continue
 		}
