@@ -66,10 +66,12 @@ func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool)
 		return d, false
 	}
 	d = c.drift(s.seconds())
-	if d.JumpedAt != nil {
-		*d.JumpedAt += s.at(s.slices[s.first].Start)
+	for _, at := range []*float64{d.JumpedAt, d.ChangedFrom, d.ChangedTo} {
+		if at != nil {
+			*at += s.at(s.slices[s.first].Start)
+		}
 	}
-	known := d.Lo != nil || d.JumpedAt != nil
+	known := d.Lo != nil || d.Jumped()
 	if why := s.whyNoTrend(name); why != "" && known && (s.short() || d.Verdict != report.Equivalent) {
 		d.Verdict, d.Reason = report.EffectInconclusive, why
 	}
@@ -117,14 +119,20 @@ func (c *course) drift(seconds float64) report.Drift {
 	return judgeDrift(d, c.metric, hours)
 }
 
-// jumped is the trend of a series that changed at once: nothing is said per hour, and what is judged is the jump.
+// jumped is the trend of a series that changed from one level to another: nothing is said per hour, and what is judged
+// is the change.
 func (c *course) jumped(d report.Drift, j stat.Jump) report.Drift {
-	d.JumpedAt, d.Start, d.Total = new(time.Duration(j.At*float64(time.Hour)).Seconds()), j.Before, j.After-j.Before
+	seconds := func(hours float64) *float64 { return new(time.Duration(hours * float64(time.Hour)).Seconds()) }
+	d.ChangedFrom, d.ChangedTo = seconds(j.From), seconds(j.To)
+	if j.AtOnce {
+		d.JumpedAt = seconds(j.At)
+	}
+	d.Start, d.Total = j.Before, j.After-j.Before
 	off := stat.StudentQuantile(0.5+level/2, float64(d.N-2)) * j.Error
 	d.Lo, d.Hi, d.PerHour = new(d.Total-off), new(d.Total+off), 0
 	d = judgeDrift(d, c.metric, 1)
 	d.Lo, d.Hi, d.Level = nil, nil, 0
-	d.Reason = "it changed at once and hardly besides: no change per hour follows from that"
+	d.Reason = "it changed from one level to another and hardly besides: no change per hour follows from that"
 	return d
 }
 

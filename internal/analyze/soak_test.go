@@ -748,6 +748,24 @@ func TestJumps(t *testing.T) {
 	}
 }
 
+// TestClimbsAreNoJumps: what climbs within a part of the time to a level of its own is given the part's bounds.
+func TestClimbsAreNoJumps(t *testing.T) {
+	t.Parallel()
+	rep := judged(t, endurance{response: func(at float64) float64 { return 0.02 + 0.02*min(1, max(0, (at-250)/55)) }},
+		map[string]report.Verdict{"response.mean drift <= 1s/h": report.Inconclusive})
+	s := all(t, rep)
+	d := s.Drift["response.mean"]
+	if !d.Jumped() || d.JumpedAt != nil || d.Lo != nil || d.Verdict != report.Regressed {
+		t.Fatalf("a climb of 55 s: %+v at %v", d, show(d.JumpedAt))
+	}
+	near(t, "its begin", d.ChangedFrom, 250, 5)
+	near(t, "its end", d.ChangedTo, 305, 5)
+	near(t, "its size", &d.Total, 0.02, 0.001)
+	if is := s.Sentence(); !strings.Contains(is, "response.mean rises by 20.1 ms between 4m") {
+		t.Errorf("%q", is)
+	}
+}
+
 // TestTooShortForATrend: what grows within two minutes is shown, and not judged.
 func TestTooShortForATrend(t *testing.T) {
 	t.Parallel()

@@ -80,6 +80,8 @@ func (d *Drift) Trend(name string) string {
 	switch {
 	case d.JumpedAt != nil:
 		return name + " " + d.verb() + " by " + signed(d.Total, Quantity(d.Unit)) + ", " + d.Slope()
+	case d.Jumped():
+		return name + " " + d.verb() + " by " + Quantity(d.Unit)(math.Abs(d.Total)) + " " + d.Slope()
 	case d.Verdict == EffectInconclusive || d.Verdict == Equivalent:
 		return s
 	case d.Verdict == Regressed && d.Unit == metric.Bytes:
@@ -94,12 +96,13 @@ func (d *Drift) Trend(name string) string {
 // verb says in which direction a metric drifts.
 func (d *Drift) verb() string {
 	memory := d.Unit == metric.Bytes
+	down := d.PerHour < 0 || d.Jumped() && d.Total < 0
 	switch {
 	case d.JumpedAt != nil:
 		return "jumps"
-	case d.PerHour < 0 && memory:
+	case down && memory:
 		return "shrinks"
-	case d.PerHour < 0:
+	case down:
 		return "falls"
 	case memory:
 		return "grows"
@@ -120,10 +123,11 @@ func (d *Drift) size() string {
 }
 
 // Slope prints the change per hour with its interval, all in the unit that suits the largest of them: "60 MiB/h [58,
-// 62]", "-0.09 MiB/h [-9.9, 9.7]"; of a jump, when it was: "at once after 4m30s".
+// 62]", "-0.09 MiB/h [-9.9, 9.7]"; of a change from one level to another, when it was: "at once after 4m30s (within
+// 2s)", "between 4m20s and 5m15s".
 func (d *Drift) Slope() string {
-	if d.JumpedAt != nil {
-		return "at once after " + time.Duration(*d.JumpedAt*float64(time.Second)).Round(time.Second).String()
+	if d.Jumped() {
+		return d.when()
 	}
 	if !d.Known() {
 		return "–"
@@ -144,6 +148,18 @@ func (d *Drift) Slope() string {
 	}
 	lo, hi := sameUnit(s, show(*d.Lo), show(*d.Hi))
 	return s + "/h [" + lo + ", " + hi + "]"
+}
+
+// when is the time of a change from one level to another.
+func (d *Drift) when() string {
+	show := func(seconds float64, to time.Duration) string {
+		return time.Duration(seconds * float64(time.Second)).Round(to).String()
+	}
+	if d.JumpedAt != nil {
+		return "at once after " + show(*d.JumpedAt, time.Second) + " (within " +
+			show(*d.ChangedTo-*d.ChangedFrom, time.Second/10) + ")"
+	}
+	return "between " + show(*d.ChangedFrom, time.Second) + " and " + show(*d.ChangedTo, time.Second)
 }
 
 // sizes of the units that a number with a unit may be shown in, in base units.

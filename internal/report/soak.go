@@ -96,11 +96,14 @@ type Drift struct {
 	Verdict EffectVerdict `json:"verdict"`
 	Unit    metric.Unit   `json:"unit,omitempty"`
 	Level   float64       `json:"level,omitempty"`
-	// JumpedAt is when the value changed at once, in seconds since the load began, where a jump describes it and no line
-	// does: there is no slope then.
-	JumpedAt *float64 `json:"jumped_at,omitempty"`
+	// ChangedFrom and ChangedTo bound when the value changed, in seconds since the load began, where a change from one
+	// level to another describes it and no line does: there is no slope then. JumpedAt is when it did if it did at once:
+	// the bounds are at most three windows apart.
+	ChangedFrom *float64 `json:"changed_from,omitempty"`
+	ChangedTo   *float64 `json:"changed_to,omitempty"`
+	JumpedAt    *float64 `json:"jumped_at,omitempty"`
 	// Start and Total are the line's value where the measured time begins, and its change from there to the end, or the
-	// value before a jump, and the jump.
+	// level before a change, and the change.
 	Start  float64 `json:"start,omitempty"`
 	Total  float64 `json:"total,omitempty"`
 	Margin float64 `json:"margin,omitempty"` // of Total relative to Start, that still counts as none
@@ -110,6 +113,9 @@ type Drift struct {
 
 // Known reports whether there is a slope: with too few windows there is none, only a reason.
 func (d *Drift) Known() bool { return d.Lo != nil || d.Hi != nil || d.PerHour != 0 }
+
+// Jumped reports whether the value changed from one level to another, at once or within a part of the time.
+func (d *Drift) Jumped() bool { return d.ChangedFrom != nil && d.ChangedTo != nil }
 
 // MarshalJSON leaves out a slope that is not known, and writes one of 0 that is.
 func (d Drift) MarshalJSON() ([]byte, error) {

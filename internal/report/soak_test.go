@@ -143,6 +143,13 @@ func TestTrendsInWords(t *testing.T) {
 			PerHour: 229e-6, Lo: new(-782e-6), Hi: new(0.00124), Unit: metric.CPUSeconds,
 			Verdict: EffectInconclusive,
 		}, "cpu rises by 0.229 ms/h [-0.782, 1.24]"},
+		{"response.mean", Drift{
+			Total: 0.02, JumpedAt: new(270.0), ChangedFrom: new(269.0), ChangedTo: new(271.5), Unit: metric.Seconds,
+			Verdict: Regressed,
+		}, "response.mean jumps by +20 ms, at once after 4m30s (within 2.5s)"},
+		{"response.mean", Drift{
+			Total: -0.02, ChangedFrom: new(260.0), ChangedTo: new(315.0), Unit: metric.Seconds, Verdict: Improved,
+		}, "response.mean falls by 20 ms between 4m20s and 5m15s"},
 	} {
 		if got := c.d.Trend(c.name); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

@@ -115,3 +115,64 @@ func around(y, w []float64) (squares float64) {
 	}
 	return squares
 }
+
+// TestFindJumpBoundsTheChange: only what changes from one value to the next, or nearly, is said to do so at once; the
+// bounds of a slower change hold it, and neither what settles from the beginning nor a wave is a change of level.
+func TestFindJumpBoundsTheChange(t *testing.T) {
+	const runs = 60
+	change := func(from, to float64) func(x, phase float64) float64 {
+		return func(x, _ float64) float64 { return min(1, max(0, (x-from)/max(1e-9, to-from))) }
+	}
+	settles := func(by float64) func(x, phase float64) float64 {
+		return func(x, _ float64) float64 { return math.Exp(-x / by) }
+	}
+	wave := func(x, phase float64) float64 { return math.Sin(2*math.Pi*(x+phase)) / 2 }
+	for name, c := range map[string]struct {
+		of                func(x, phase float64) float64
+		values            int
+		noise             float64
+		from, to          float64
+		least, most, once int // said to change, and to change at once
+	}{
+		"at once":                    {change(0.5, 0.5), 120, 0.1, 0.5, 0.5, runs, runs, runs},
+		"at once in noise":           {change(0.5, 0.5), 300, 0.3, 0.5, 0.5, runs, runs, runs},
+		"more values than places":    {change(0.5, 0.5), 800, 0.1, 0.5, 0.5, runs, runs, runs},
+		"a twentieth":                {change(0.4, 0.45), 120, 0.1, 0.4, 0.45, runs, runs, 0},
+		"a tenth":                    {change(0.4, 0.5), 120, 0.1, 0.4, 0.5, runs, runs, 0},
+		"a tenth in noise":           {change(0.4, 0.5), 300, 0.3, 0.4, 0.5, runs * 9 / 10, runs, 0},
+		"a tenth that hardly varies": {change(0.4, 0.5), 300, 0.001, 0.4, 0.5, runs, runs, 0},
+		"three tenths in noise":      {change(0.4, 0.7), 120, 0.3, 0.4, 0.7, 0, runs / 10, 0},
+		"settles":                    {settles(0.05), 120, 0.1, 0, 0, 0, 1, 0},
+		"settles slowly":             {settles(0.1), 120, 0.1, 0, 0, 0, 1, 0},
+		"settles in noise":           {settles(0.1), 300, 0.3, 0, 0, 0, 1, 0},
+		"a wave":                     {wave, 300, 0.1, 0, 0, 0, 1, 0},
+		"a wave in noise":            {wave, 300, 0.3, 0, 0, 0, runs / 20, 0},
+	} {
+		random := rand.New(rand.NewPCG(3, 5)) //nolint:gosec // repeatable
+		found, atOnce, missed := 0, 0, 0
+		for range runs {
+			at, y := make([]float64, c.values), make([]float64, c.values)
+			phase := random.Float64()
+			for i := range at {
+				at[i] = (float64(i) + 0.5) / float64(c.values)
+				y[i] = 5 + c.of(at[i], phase) + c.noise*random.NormFloat64()
+			}
+			j, ok := stat.FindJump(at, y, nil)
+			if !ok {
+				continue
+			}
+			found++
+			if j.AtOnce {
+				atOnce++
+			}
+			if apart := 1 / float64(c.values); j.From > c.from+apart || j.To < c.to-apart {
+				missed++
+			}
+		}
+		t.Logf("%s: %d of %d change, %d at once, %d with wrong bounds", name, found, runs, atOnce, missed)
+		if found < c.least || found > c.most || atOnce > c.once || c.least > 0 && missed > runs/20 {
+			t.Errorf("%s: %d of %d change, want %d to %d; %d at once, want %d at most; the bounds of %d do not hold", name,
+				found, runs, c.least, c.most, atOnce, c.once, missed)
+		}
+	}
+}
