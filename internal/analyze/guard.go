@@ -388,8 +388,8 @@ func judgedTrespasses(g *report.Guard, limit float64, least uint64) (v report.Ve
 		return report.Inconclusive, fmt.Sprintf("; %d more got an answer that is neither a permit nor a refusal: what its "+
 			"reader takes it for decides", n.Unclear)
 	case n.Unanswered > 0 && worst.Hi > limit:
-		return report.Inconclusive, fmt.Sprintf("; %d more got no answer where calls that must be allowed get none more "+
-			"often: they may have been permitted, which the target's own log tells", n.Unanswered)
+		return report.Inconclusive, fmt.Sprintf("; %d more got no answer where calls that must be allowed get none at "+
+			"least twice as often: they may have been permitted, which the target's own log tells", n.Unanswered)
 	case n.Decided() < need:
 		return report.Inconclusive, fmt.Sprintf("; the limit needs %d that the control decides: a longer load.duration or a "+
 			"larger load.trespass gives more", need)

@@ -449,7 +449,7 @@ func TestEachRateIsJudged(t *testing.T) {
 }
 
 // TestUnansweredTrespassesOfASoak: a soak counts its calls, and trespasses without an answer may have been permitted
-// where other calls got none more often.
+// where other calls got none at least twice as often.
 func TestUnansweredTrespassesOfASoak(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct {

@@ -27,8 +27,8 @@ func (o *Operation) breaks(c *load.Call) bool {
 
 // Trespasses counts those of a point by how they ended. Unsent ones never reached the control. Unclear are those of the
 // undecided ones whose answer was no error, and neither a permit nor a refusal; Errors those that were answered with an
-// error, and so were not permitted. Unanswered are those that were sent and got no answer where refusals get one more
-// often than permits: they may have been permitted.
+// error, and so were not permitted. Unanswered are those that were sent and got no answer where RefusesSooner: they may
+// have been permitted.
 type Trespasses struct {
 	Refused, Permitted, Undecided, Unsent uint64
 	Unclear, Errors, Unanswered           uint64
@@ -43,13 +43,13 @@ func Unclear(o load.Outcome, status uint16) bool {
 // Decided is how many the control decided.
 func (t Trespasses) Decided() uint64 { return t.Refused + t.Permitted }
 
-// RefusesSooner reports whether trespasses get an answer more often than calls that the control must allow, of both of
-// which so many got none: then permits take longer than refusals, and a trespass without an answer may have been
-// permitted. Where both wait for the same, a missing answer tells nothing.
+// RefusesSooner reports whether calls that the control must allow go unanswered at least twice as often as trespasses,
+// of both of which so many got no answer: then permits take longer than refusals, and a trespass without an answer may
+// have been permitted. Where both wait for nearly the same, a missing answer tells nothing.
 func RefusesSooner(unanswered, trespasses, legitimate, of uint64) bool {
 	few, ok := stat.BinomialInterval(unanswered, trespasses, Level)
 	many, known := stat.BinomialInterval(legitimate, of, Level)
-	return ok && known && many.Lo > few.Hi
+	return ok && known && many.Lo > 2*few.Hi
 }
 
 // Share is the share of the decided trespasses that were permitted, with its exact interval, whose upper end takes the

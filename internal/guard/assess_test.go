@@ -64,7 +64,7 @@ func TestUnclearAnswers(t *testing.T) {
 }
 
 // TestUnansweredTrespasses: a trespass without an answer may have been permitted where calls that must be allowed go
-// unanswered more often than trespasses do, and shows nothing where both do alike, or where it never left.
+// unanswered twice as often as trespasses do, and shows nothing where both do nearly alike, or where it never left.
 func TestUnansweredTrespasses(t *testing.T) {
 	ops := []Operation{{Name: "token"}, {Name: "stranger", Twin: "token"}}
 	p := Point{Segment: load.Segment{End: 10 * time.Second}, Read: 10 * time.Second}
@@ -80,6 +80,7 @@ func TestUnansweredTrespasses(t *testing.T) {
 		"one is enough":                 {outcome: load.Timeout, trespasses: 1, legitimate: 20, want: 1},
 		"never sent":                    {outcome: load.Timeout, trespasses: 15, legitimate: 700, unsent: true},
 		"both wait":                     {outcome: load.Timeout, trespasses: 690, legitimate: 700},
+		"both wait for nearly the same": {outcome: load.Timeout, trespasses: 500, legitimate: 700},
 		"now and then none":             {outcome: load.Timeout, trespasses: 2, legitimate: 5},
 		"trespasses wait":               {outcome: load.Timeout, trespasses: 15},
 		"errors":                        {outcome: load.Failed, trespasses: 15, legitimate: 700},

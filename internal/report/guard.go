@@ -70,8 +70,8 @@ type Trespasses struct {
 	Undecided uint64 `json:"undecided"`
 	// Unclear are those of Undecided whose answer was no error, and neither a permit nor a refusal.
 	Unclear uint64 `json:"unclear,omitempty"`
-	// Unanswered are those of Undecided that were sent and got no answer where calls that must be allowed get none more
-	// often: refusals come sooner there than permits, and these may have been permitted.
+	// Unanswered are those of Undecided that were sent and got no answer where calls that must be allowed get none at
+	// least twice as often: refusals come sooner there than permits, and these may have been permitted.
 	Unanswered uint64 `json:"unanswered,omitempty"`
 	Unsent     uint64 `json:"unsent,omitempty"`
 	// Share is the share of the decided ones that were permitted, with its exact 95 % interval, whose upper end takes the
