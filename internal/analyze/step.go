@@ -30,7 +30,8 @@ func (c *contrast) inSteps(x, y *measure, quantile string) error {
 	below, above := x.step+y.step, x.step+y.step
 	if c.effect.Kind == kindRatio {
 		if from <= x.step || to <= y.step {
-			return fmt.Errorf("the clock's steps of %s are as long as what was timed", unit.Seconds(max(x.step, y.step)))
+			return fmt.Errorf("all times are multiples of %s: if the clock has such steps, they are as long as what was timed",
+				unit.Seconds(max(x.step, y.step)))
 		}
 		below = math.Log1p(x.step/from) - math.Log1p(-y.step/to)
 		above = math.Log1p(y.step/to) - math.Log1p(-x.step/from)

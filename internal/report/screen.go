@@ -27,11 +27,10 @@ func (s Style) screen(r *Report) printer {
 	p, end := printer{Style: s}, printer{Style: s}
 	p.say(sanitize(strings.Join(r.title(), " · ")))
 	g, isBudgets := r.mainTable(s.Width)
-	switch {
-	case !isBudgets:
+	if t := r.budgets(); !isBudgets {
 		end.brief(r.openBudgets(Fail, Inconclusive, NotMeasured))
-	case r.soaked(): // the table has no room for the reasons
-		end.brief(r.openBudgets(Inconclusive, NotMeasured))
+	} else if t.width() > s.Width { // without the column of reasons
+		end.brief(r.openBudgets(r.unexplained()...))
 	}
 	end.brief(r.doubts())
 	for _, next := range r.next()[:min(1, len(r.next()))] {
@@ -201,6 +200,15 @@ func largestFirst(effects []*Effect) []*Effect {
 		return cmp.Or(cmp.Compare(beyond[y], beyond[x]), cmp.Compare(largest[y], largest[x]))
 	})
 	return out
+}
+
+// unexplained are the verdicts of budgets whose reasons are told below a table that has no room for them: nothing else
+// says why one was not measured, nor why one of a guard or a soak is undecided.
+func (r *Report) unexplained() []Verdict {
+	if len(r.Guard) > 0 || r.soaked() {
+		return []Verdict{Inconclusive, NotMeasured}
+	}
+	return []Verdict{NotMeasured}
 }
 
 // openBudgets returns the budgets with some verdicts, each with its treatments.

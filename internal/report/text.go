@@ -55,8 +55,8 @@ func (s Style) whole(r *Report) printer {
 			}
 		}
 	}
-	if t := r.budgets(); (len(r.Guard) > 0 || r.soaked()) && t.width() > p.Width { // without the column of reasons
-		p.brief(r.openBudgets(Inconclusive, NotMeasured))
+	if t := r.budgets(); t.width() > p.Width { // without the column of reasons
+		p.brief(r.openBudgets(r.unexplained()...))
 	}
 	p.remark(verdict(r))
 	return p
