@@ -29,7 +29,7 @@ func (a *app) importCommand() *cobra.Command {
 		Use: "import FILE", Short: "Convert another tool's results to a record", Args: exactly("FILE"),
 		Long: "Reads results of Go benchmarks, hyperfine, k6, vegeta, JMH or JMeter ('-' is standard input) and\n" +
 			"writes a record of them below results/. These tools do not interleave treatments in blocks, so 'tare\n" +
-			"compare' can find differences between such records, but never calls them equivalent.\n\n" +
+			"diff' can find differences between such records, but never calls them equivalent.\n\n" +
 			"Formats: " + formatNames(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if f := importer.Format(format); f != "" && !slices.Contains(importer.Formats(), f) {

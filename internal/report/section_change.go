@@ -85,3 +85,12 @@ func (r *Report) short(id string) string {
 func measured(m *Metric) string {
 	return Amount(m.Name, metric.Unit(m.Unit))(m.Value) + m.Beside()
 }
+
+// measuredIn prints a value with its interval: "12 ms [11.9 ms, 12.3 ms]".
+func measuredIn(m *Metric) string {
+	if m.Lo == nil || m.Hi == nil {
+		return measured(m)
+	}
+	amount := Amount(m.Name, metric.Unit(m.Unit))
+	return amount(m.Value) + " [" + amount(*m.Lo) + ", " + amount(*m.Hi) + "]" + m.Beside()
+}

@@ -102,8 +102,14 @@ func effectSection(r *Report) section {
 	}
 	blocks = append(blocks, additionBlocks(r)...)
 	blocks = append(blocks, exploratory(r)...)
-	if len(r.Effects)+len(r.Growth) > 0 || invalid {
-		blocks = append(blocks, whenAsked("What was measured under each treatment: medians of the blocks", absolutes(r))...)
+	switch {
+	case len(r.Effects)+len(r.Growth) > 0 || invalid:
+		blocks = append(blocks, whenAsked("What was measured under each treatment: medians of the blocks",
+			absolutes(r, measured))...)
+	case len(r.Capacity)+len(r.Guard) == 0 && !r.soaked(): // nothing is compared, as in what was imported
+		alone := absolutes(r, measuredIn)
+		alone.Caption = "Medians of the blocks, with their intervals of confidence"
+		blocks = append(blocks, tabular(alone)...)
 	}
 	return section{Question: "What does each control cost?", Short: "Cost", Blocks: blocks}
 }
@@ -289,8 +295,8 @@ func exploratory(r *Report) []block {
 	return whenAsked(summary, effectTable(r, caption, rest))
 }
 
-// absolutes returns the table of measured values, a row for each treatment and operation.
-func absolutes(r *Report) *grid {
+// absolutes returns the table of measured values as shown prints them, a row for each treatment and operation.
+func absolutes(r *Report, shown func(*Metric) string) *grid {
 	t := &grid{
 		Caption: "Medians of the blocks; tails are quantiles of all blocks together. Effects are estimates of " +
 			"their own: they need not be quotients of these",
@@ -319,7 +325,7 @@ func absolutes(r *Report) *grid {
 				values[0], values[1] = x.ID, m.Operation
 				t.add(values...)
 			}
-			t.table[columns[measure(m.Name, m.Quantile)]].cells[rows[key]] = measured(m)
+			t.table[columns[measure(m.Name, m.Quantile)]].cells[rows[key]] = shown(m)
 		}
 	}
 	return t

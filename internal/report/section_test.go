@@ -31,6 +31,31 @@ func TestTreatmentsAreCalledProved(t *testing.T) {
 	}
 }
 
+// TestFiguresWithoutComparison: a report that compares nothing, as of what was imported, shows what was measured.
+func TestFiguresWithoutComparison(t *testing.T) {
+	r := &Report{Question: "compare", Treatments: []Treatment{
+		{ID: "a", Metrics: []Metric{
+			{Name: "wall", Operation: "open", Unit: "s", Value: .012, Lo: new(.0119), Hi: new(.0123), N: 10},
+		}},
+		{ID: "b", Metrics: []Metric{{Name: "wall", Operation: "open", Unit: "s", Value: .022, N: 1}}},
+	}}
+	for name, write := range map[string]func(*bytes.Buffer) error{
+		"text":     func(w *bytes.Buffer) error { return Text(w, r) },
+		"markdown": func(w *bytes.Buffer) error { return Markdown(w, r) },
+		"page":     func(w *bytes.Buffer) error { w.WriteString(render(t, r)); return nil },
+	} {
+		var out bytes.Buffer
+		if err := write(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"12 ms [11.9 ms, 12.3 ms]", "22 ms"} {
+			if !strings.Contains(strings.ReplaceAll(out.String(), `\`, ""), want) { // Markdown escapes brackets
+				t.Errorf("%s lacks %q:\n%.2000s", name, want, out.String())
+			}
+		}
+	}
+}
+
 // TestHarnessOnThePage: what doing nothing costs has a table of its own, and stands at the figures of which it is a
 // good part.
 func TestHarnessOnThePage(t *testing.T) {
