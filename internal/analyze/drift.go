@@ -78,8 +78,12 @@ func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool)
 	return d, true
 }
 
-// short reports whether too little was measured to tell a trend from its absence.
-func (s *soak) short() bool { return s.seconds() < budget.LeastTrend.Seconds() }
+// short reports whether too little was measured to tell a trend from its absence. All of a plan that was long enough is
+// enough, although its windows may end some seconds early or late.
+func (s *soak) short() bool {
+	least := budget.LeastTrend.Seconds()
+	return s.seconds() < least && !(s.planned >= least && s.whole())
+}
 
 // whyNoTrend says why a slope, whatever its interval, is no trend of the target; empty: it may be one.
 func (s *soak) whyNoTrend(name string) string {

@@ -51,7 +51,7 @@ func (p *pairing) compareOutcomes(o CompareOptions) (*report.Report, error) {
 		rep.Diff.Changes = append(rep.Diff.Changes, p.changes(base, treated, x, len(f.invalid) > 0)...)
 		for i, r := range []Run{p.base, p.treated} {
 			id := []string{x.Base, x.Treated}[i]
-			if s := sides[i].soaked[id]; s != nil && !sides[i].whole(s) {
+			if s := sides[i].soaked[id]; s != nil && !s.whole() {
 				addOnce(&rep.Warnings, fmt.Sprintf("%s: %s of the %s that were planned were measured under %s", r.Name,
 					span(s.seconds()), span(r.Record.Plan.Load.Duration), id))
 			}

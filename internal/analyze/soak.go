@@ -17,18 +17,19 @@ import (
 
 // A soak is what one long trial left behind: its slices, and what the target used in each of them.
 type soak struct {
-	trial  *record.Trial
-	rate   float64        // at which calls come due, of all operations, in 1/s; 0: they wait for one another
-	slices []record.Slice // in the order of time, warm-up first
-	length time.Duration  // of a window, usually
-	first  int            // index of the first slice that is measured; len(slices): there is none
-	origin time.Duration  // when the load began, on the trial's stream
-	used   []usage        // by slice
-	out    []bool         // by slice: no call was answered well in it
-	total  tallies
-	hists  *timings
-	parts  *meter
-	delays map[string]*ownDelay // the generator's own, by operation
+	trial   *record.Trial
+	planned float64        // seconds that were to be measured
+	rate    float64        // at which calls come due, of all operations, in 1/s; 0: they wait for one another
+	slices  []record.Slice // in the order of time, warm-up first
+	length  time.Duration  // of a window, usually
+	first   int            // index of the first slice that is measured; len(slices): there is none
+	origin  time.Duration  // when the load began, on the trial's stream
+	used    []usage        // by slice
+	out     []bool         // by slice: no call was answered well in it
+	total   tallies
+	hists   *timings
+	parts   *meter
+	delays  map[string]*ownDelay // the generator's own, by operation
 	// disputed is by how many answers of one kind the target's own count differs at most from its callers'.
 	disputed float64
 	// disturbance says that other work on the host changed; nil: not looked yet.
@@ -44,7 +45,7 @@ func (a *analysis) soaks(budgets []budget.Budget) {
 	a.soaked = map[string]*soak{}
 	for _, t := range a.trials() {
 		s := newSoak(t)
-		s.rate = a.rec.Plan.Load.Rate
+		s.rate, s.planned = a.rec.Plan.Load.Rate, a.rec.Plan.Load.Duration
 		a.timings(s)
 		a.soaked[t.Treatment] = s
 		a.soakTarget(s)
@@ -142,14 +143,13 @@ func (s *soak) window() time.Duration {
 
 // whole reports whether all that was planned was measured. On a busy host slices end late, so that the first may belong
 // to the warm-up in part, and the last one ends when it can: up to two slices, and a tenth, may lack.
-func (a *analysis) whole(s *soak) bool {
+func (s *soak) whole() bool {
 	const enough, least = 0.99, 0.9
 	var longest time.Duration
 	for i := range s.slices {
 		longest = max(longest, s.slices[i].End-s.slices[i].Start)
 	}
-	planned := a.rec.Plan.Load.Duration
-	return s.trial.Complete() && s.seconds() >= max(least*planned, min(enough*planned, planned-2*longest.Seconds()))
+	return s.trial.Complete() && s.seconds() >= max(least*s.planned, min(enough*s.planned, s.planned-2*longest.Seconds()))
 }
 
 // soakRemarks says what a reader must know before the numbers.
@@ -160,7 +160,7 @@ func (a *analysis) soakRemarks(s *soak) {
 		a.warn(id, "the run ended before its warm-up did: nothing was measured")
 		return
 	}
-	if !a.whole(s) {
+	if !s.whole() {
 		a.warn(id, "%s of the %s that were planned were measured", span(s.seconds()), span(a.rec.Plan.Load.Duration))
 	}
 	a.neighbourhood(s)

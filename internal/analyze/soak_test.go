@@ -778,6 +778,23 @@ func TestTooShortForATrend(t *testing.T) {
 	}
 }
 
+// TestTrendOfJustTheLeastTime: a soak of the least length for a trend has one although its windows begin a little late;
+// a longer one that ended early has none.
+func TestTrendOfJustTheLeastTime(t *testing.T) {
+	t.Parallel()
+	grows := func(at float64) float64 { return 30*mib + at/10*mib }
+	d := all(t, judged(t, endurance{measured: 479.7, planned: 480, rss: grows},
+		map[string]report.Verdict{"rss drift <= 1MiB/h": report.Fail})).Drift["rss"]
+	if d.Verdict != report.Regressed || d.Reason != "" {
+		t.Errorf("all of 8 minutes but 0.3 s: %+v", d)
+	}
+	d = all(t, judged(t, endurance{measured: 479.7, planned: 600, rss: grows, status: record.Interrupted},
+		map[string]report.Verdict{"rss drift <= 1MiB/h": report.Inconclusive})).Drift["rss"]
+	if d.Verdict != report.EffectInconclusive || !strings.Contains(d.Reason, "less than 8m") {
+		t.Errorf("less than 8 of 10 minutes: %+v", d)
+	}
+}
+
 // TestOwnDelayIsBounded: what the generator's delay has added to a quantile is never more than is said, whether it fell
 // on fast or on slow calls, and although calls queue behind those that came late.
 func TestOwnDelayIsBounded(t *testing.T) {

@@ -425,7 +425,7 @@ func (s *soak) designEffectAt(operation, name string, at float64) (effect float6
 // unfinished takes back what a part of a run cannot promise for the whole: a budget that is broken already stays
 // broken.
 func (a *analysis) unfinished(b report.Budget, s *soak) report.Budget {
-	if b.Verdict == report.Pass && !a.whole(s) {
+	if b.Verdict == report.Pass && !s.whole() {
 		b.Verdict = report.Inconclusive
 		b.Reason = fmt.Sprintf(
 			"kept so far, over %s of the %s that were planned; %s", span(s.seconds()), span(a.rec.Plan.Load.Duration), b.Reason,
