@@ -20,7 +20,6 @@ import (
 	"tare/areas/bundle"
 	"tare/areas/plane"
 	"tare/internal/design"
-	"tare/internal/kit"
 	"tare/internal/unit"
 )
 
@@ -244,18 +243,28 @@ func (p *arm) bundleCopy() string {
 	return fmt.Sprintf("policies-%d%s", p.index, own.Ext(p.spec.Bundle))
 }
 
-// withBundle takes the user's own policies in place of rendered ones. It copies them into the record, and reads the
-// copy.
-func (p *arm) withBundle(ctx context.Context) error {
-	x := &p.policies
+// readCopy copies the user's own policies into the record, and reads the copy. What it says of files names the user's.
+func (p *arm) readCopy() (*own.Set, error) {
 	if err := own.Copy(p.env.Dir, p.bundleCopy(), p.spec.Bundle); err != nil {
-		return err
+		return nil, err
 	}
 	set, err := own.Read(filepath.Join(p.env.Dir, p.bundleCopy()), p.spec.Network)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if x.filed, err = own.Read(p.spec.Bundle, p.spec.Network); err != nil {
+	filed, err := own.Read(p.spec.Bundle, p.spec.Network)
+	if err != nil {
+		return nil, err
+	}
+	p.policies.filed, set.Untaken, set.Repeated = filed, filed.Untaken, filed.Repeated
+	return set, nil
+}
+
+// withBundle takes the user's own policies in place of rendered ones.
+func (p *arm) withBundle(ctx context.Context) error {
+	x := &p.policies
+	set, err := p.readCopy()
+	if err != nil {
 		return err
 	}
 	where := own.Where{Scope: p.scope(), BindAll: p.spec.BindAll, Ours: !p.foreign, Makes: p.spec.ParamKinds}
@@ -423,10 +432,6 @@ func (p *arm) bundleNotes() []string {
 	}
 	if len(x.own.Untaken) > 0 {
 		out = append(out, leftAside(name, x.own))
-	}
-	if len(x.own.Repeated) > 0 {
-		out = append(out, fmt.Sprintf("%s: a key stands twice in a map, and its last value counts, as for kubectl: %s", name,
-			kit.FirstOf(x.own.Repeated)))
 	}
 	if len(x.own.Bound) > 0 {
 		out = append(out, fmt.Sprintf("%s: tare has bound %s that no binding names", name,

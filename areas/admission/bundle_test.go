@@ -335,6 +335,40 @@ func TestBundlesAreChecked(t *testing.T) {
 	}
 }
 
+// TestKeysTwiceAreWarnedOf: a key that stands twice in a policy is named in the user's file, before a run and by it,
+// and so is what is left aside.
+func TestKeysTwiceAreWarnedOf(t *testing.T) {
+	dir := t.TempDir()
+	text, err := os.ReadFile(policiesWith(t, "Deny"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := strings.Replace(string(text), "  validations:", "  validations: []\n  validations:", 1)
+	for name, content := range map[string]string{"a.yaml": twice, "b.yaml": "kind: [a\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &arm{env: testEnv(t)}
+	p.env.Dir = t.TempDir()
+	p.spec, p.kind = &Spec{Bundle: dir}, mechanism.Own
+	wantFinding(t, p.spec, dir+": a key stands twice in a map, and its last value counts, as for kubectl: "+dir)
+	set, err := p.readCopy()
+	if err == nil {
+		p.policies.own, err = p.anywhere(set)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{repeated(dir, p.policies.own)}
+	if got := p.repeatedWarnings(); !slices.Equal(got, want) || !strings.Contains(want[0], ": "+dir+"/a.yaml:") {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if len(set.Untaken) != 1 || !strings.HasPrefix(set.Untaken[0], dir+"/b.yaml:") {
+		t.Errorf("left aside: %q", set.Untaken)
+	}
+}
+
 // TestNotesNameTheirArm: what holds for some treatments with a bundle names the levels that tell them from the others,
 // and what holds for the A/A arm alone is said of that.
 func TestNotesNameTheirArm(t *testing.T) {

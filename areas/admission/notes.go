@@ -34,8 +34,17 @@ func (t *target) Notes() []string {
 // Warnings implements area.Target.
 func (t *target) Warnings() []string {
 	return t.ofArms(func(p *arm) []string {
-		return slices.Concat(p.failureWarnings(), p.generationWarnings(), p.auditWarnings(), p.listingWarnings())
+		return slices.Concat(p.failureWarnings(), p.generationWarnings(), p.auditWarnings(), p.listingWarnings(),
+			p.repeatedWarnings())
 	})
+}
+
+// repeatedWarnings name the keys of policies that stand twice in a map: what stood first is not in force.
+func (p *arm) repeatedWarnings() []string {
+	if p.policies.own == nil || len(p.policies.own.Repeated) == 0 {
+		return nil
+	}
+	return []string{repeated(p.spec.Bundle, p.policies.own)}
 }
 
 // listingWarnings names policies whose cost grows with what is in the cluster, where that is next to nothing.

@@ -143,18 +143,24 @@ func (s *Spec) checkReleases(treatments []design.Treatment) []area.Finding {
 	}}
 }
 
-// warnLeftAside names what decides about requests in bundles and is not put in force.
+// warnLeftAside names what decides about requests in bundles and is not put in force, and keys that stand twice.
 func (s *Spec) warnLeftAside(treatments []design.Treatment) []area.Finding {
-	return kit.JudgeEach(treatments, func(t design.Treatment) []area.Finding {
+	return kit.JudgeEach(treatments, func(t design.Treatment) (out []area.Finding) {
 		p, err := s.plan(t)
 		if err != nil || p.kind != mechanism.Own {
 			return nil
 		}
 		in, err := p.readBundle()
-		if err != nil || len(in.Untaken) == 0 {
+		if err != nil {
 			return nil
 		}
-		return []area.Finding{{Severity: area.Warning, Message: leftAside(p.spec.Bundle, in)}}
+		if len(in.Untaken) > 0 {
+			out = append(out, area.Finding{Severity: area.Warning, Message: leftAside(p.spec.Bundle, in)})
+		}
+		if len(in.Repeated) > 0 {
+			out = append(out, area.Finding{Severity: area.Warning, Message: repeated(p.spec.Bundle, in)})
+		}
+		return out
 	})
 }
 
@@ -195,6 +201,12 @@ func (s *Spec) warnUntried(q area.Asked, treatments []design.Treatment) []area.F
 // leftAside names what decides about requests in a bundle and is not put in force.
 func leftAside(bundle string, in *own.InForce) string {
 	return fmt.Sprintf("%s: left aside, and not in these numbers: %s", bundle, strings.Join(in.Untaken, "; "))
+}
+
+// repeated names the keys of policies that stand twice in a map.
+func repeated(bundle string, in *own.InForce) string {
+	return fmt.Sprintf("%s: a key stands twice in a map, and its last value counts, as for kubectl: %s", bundle,
+		kit.FirstOf(in.Repeated))
 }
 
 // checkUnused rejects options that no treatment uses: they would have no effect.
