@@ -246,6 +246,25 @@ func TestSecurityNamesOldDependencies(t *testing.T) {
 	}
 }
 
+// TestWorkflowsHaveTheMainBranch: a workflow that compares with the main branch fetches it, which a checkout does only
+// if it is told to.
+func TestWorkflowsHaveTheMainBranch(t *testing.T) {
+	compared := 0
+	for _, page := range markdown(t) {
+		for _, block := range codeBlock.FindAllString(fileText(t, page), -1) {
+			if !strings.Contains(block, "git worktree add ../main origin/main") {
+				continue
+			}
+			if compared++; !strings.Contains(block, "fetch-depth: 0") {
+				t.Errorf("%s: a workflow without fetch-depth: 0 has no origin/main:\n%s", page, block)
+			}
+		}
+	}
+	if compared == 0 {
+		t.Error("no workflow compares with the main branch")
+	}
+}
+
 // fileText returns the text of a file.
 func fileText(t *testing.T, path ...string) string {
 	t.Helper()
