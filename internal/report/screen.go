@@ -18,6 +18,7 @@ const (
 	screenLines = 25 // of the whole
 	fewestRows  = 6  // of its table, with the lines around them
 	remarkLines = 3  // of one sentence
+	errorLines  = 8  // of the verdict where something went wrong
 	// remarkLength is how many characters one that stands for several keeps.
 	remarkLength = 220
 )
@@ -36,7 +37,8 @@ func (s Style) screen(r *Report) printer {
 	for _, next := range r.next()[:min(1, len(r.next()))] {
 		end.brief([]remark{{Word: "next", Text: next}})
 	}
-	end.brief([]remark{verdict(r), {Word: "rest", Text: r.leftOut() + s.Rest}})
+	end.within(r.verdictLines(), []remark{verdict(r)})
+	end.brief([]remark{{Word: "rest", Text: r.leftOut() + s.Rest}})
 	room := screenLines - 1 - lineCount(&end.buf)
 	for _, x := range r.answer() {
 		if lineCount(&p.buf) < room-fewestRows {
@@ -70,13 +72,24 @@ func (p *printer) firstRows(g *grid, room int) {
 	}
 }
 
+// verdictLines is how many lines the verdict may have: the end of an error says why.
+func (r *Report) verdictLines() int {
+	if r.Verdict == Invalid || r.Verdict == NotMeasured {
+		return errorLines
+	}
+	return remarkLines
+}
+
 // brief writes sentences of at most a few lines each.
-func (p *printer) brief(all []remark) {
+func (p *printer) brief(all []remark) { p.within(remarkLines, all) }
+
+// within writes sentences of at most so many lines each.
+func (p *printer) within(most int, all []remark) {
 	for _, x := range all {
 		lines := wrap(sanitize(x.Text), max(20, p.Width-labelWidth))
-		if len(lines) > remarkLines {
-			lines = lines[:remarkLines]
-			lines[remarkLines-1] += " …"
+		if len(lines) > most {
+			lines = lines[:most]
+			lines[most-1] += " …"
 		}
 		p.hang(p.label(x.Word, x.Class), lines)
 	}
