@@ -295,9 +295,9 @@ func (p *arm) regoWords(proofs *engine.Proofs) (out []string) {
 			some(tested)))
 	}
 	if len(without) > 0 {
-		out = append(out, fmt.Sprintf("%s: %s without a proof: they were true for no request, and not seen to be "+
-			"in a test of the bundle's own; whether they guard is not shown: %s", name, unit.Count(len(without), "rule"),
-			some(without)))
+		out = append(out, fmt.Sprintf("%s: %s without a proof: they were seen to be true for no request, nor in a test of "+
+			"the bundle's own, since they are not, or since the decision does not come to them; whether they guard is not "+
+			"shown: %s", name, unit.Count(len(without), "rule"), some(without)))
 	}
 	cut := ""
 	if proofs.Cut {
@@ -322,7 +322,10 @@ func (p *arm) testNotes(tests int, failed []string, how, cut string) []string {
 	return nil
 }
 
-func wereTrue(what string, n int) string { return agree(what, n, "was true", "were true") }
+// wereTrue says of rules that they were seen to be true: OPA evaluates what a decision comes to, and no others.
+func wereTrue(what string, n int) string {
+	return agree(what, n, "was seen to be true", "were seen to be true")
+}
 
 // agree says one thing of n, in the singular or in the plural.
 func agree(what string, n int, one, more string) string {

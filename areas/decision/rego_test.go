@@ -126,6 +126,11 @@ allow if is_boss
 is_boss if input.user in data.bosses
 else if { input.user == "root" }
 calls if http.send({"method": "GET", "url": "http://127.0.0.1:1/"}).status_code == 200
+allow if {
+	data.absent
+	always
+}
+always if true
 `
 	const tests = `package httpapi.authz_test
 import rego.v1
@@ -151,13 +156,14 @@ todo_test_later if false
 			}
 			notes := strings.ReplaceAll(strings.Join(append(tg.Warnings(), tg.Notes()...), "\n"), bundle, "BUNDLE")
 			for _, want := range []string{
-				"BUNDLE: of 5 rules, defaults aside, 1 was true for a request of the experiment",
-				"BUNDLE: 2 rules were true for no request, but in one of the bundle's own tests, so that what they cost where " +
-					"they are true is not in these numbers: httpapi.authz.allow (a/policy.rego:13), " +
+				"BUNDLE: of 7 rules, defaults aside, 1 was seen to be true for a request of the experiment",
+				"BUNDLE: 2 rules were seen to be true for no request, but in one of the bundle's own tests, so that what they " +
+					"cost where they are true is not in these numbers: httpapi.authz.allow (a/policy.rego:13), " +
 					"httpapi.authz.is_boss (a/policy.rego:14)",
-				"BUNDLE: 2 rules without a proof: they were true for no request, and not seen to be in a test of the " +
-					"bundle's own; whether they guard is not shown: httpapi.authz.is_boss (a/policy.rego:15), " +
-					"httpapi.authz.calls (a/policy.rego:16)",
+				"BUNDLE: 4 rules without a proof: they were seen to be true for no request, nor in a test of the bundle's " +
+					"own, since they are not, or since the decision does not come to them; whether they guard is not shown: " +
+					"httpapi.authz.is_boss (a/policy.rego:15), httpapi.authz.calls (a/policy.rego:16), " +
+					"httpapi.authz.allow (a/policy.rego:17), httpapi.authz.always (a/policy.rego:21)",
 				"BUNDLE: of 3 tests of its own, run without a network, 2 failed: httpapi.authz_test.test_wrong " +
 					"(a/policy_test.rego:5), httpapi.authz_test.test_calls (a/policy_test.rego:6)",
 			} {
