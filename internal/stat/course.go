@@ -71,7 +71,7 @@ func (g *GrowthFit) describe(d costs, y []float64, without [][]float64, t turn, 
 		}
 		g.Knee = k
 	}
-	g.breaks(d, full, deleted, o)
+	g.breaks(d, y, full, deleted, o)
 }
 
 // unfit says that no form fits, gives the break by what was measured alone, and describes a step, which was measured
@@ -238,7 +238,7 @@ func bisect(lo, hi float64, is func(n float64) bool) float64 {
 }
 
 // breaks finds where the cost exceeds the budget, with an interval on the scale of log N.
-func (g *GrowthFit) breaks(d costs, full course, deleted []course, o GrowthOptions) {
+func (g *GrowthFit) breaks(d costs, y []float64, full course, deleted []course, o GrowthOptions) {
 	if math.IsNaN(o.Budget) {
 		return
 	}
@@ -256,8 +256,36 @@ func (g *GrowthFit) breaks(d costs, full course, deleted []course, o GrowthOptio
 	e := Estimate{Value: at, Lo: 0, Hi: math.Inf(1), Level: o.Level, N: len(deleted)}
 	if !never {
 		e = exponential(spread(math.Log(at), part, o.Level))
+		if at <= d.n[len(d.n)-1] {
+			g.otherForms(d, y, &e, o)
+		}
 	}
 	g.Breaks, g.Extrapolated = &e, at > extrapolated*d.n[len(d.n)-1]
+}
+
+// otherForms widens the interval of a break between measured sizes by where other forms put it, laws, curves or a bend,
+// that fit about as well as the best of all: their places have the relative interval of the first.
+func (g *GrowthFit) otherForms(d costs, y []float64, e *Estimate, o GrowthOptions) {
+	forms := curves(d.n, y)
+	for _, f := range g.Fits {
+		forms = append(forms, curve{f.At, f.BIC})
+	}
+	if h, ok := bestHinge(d.n, y); ok {
+		forms = append(forms, curve{h.At, bic(h.rss, len(y), 5)})
+	}
+	lowest := math.Inf(1)
+	for _, f := range forms {
+		lowest = min(lowest, f.bic)
+	}
+	down, up := e.Lo/e.Value, e.Hi/e.Value
+	for _, f := range forms {
+		if f.bic > lowest+turnBIC {
+			continue
+		}
+		if at := reach(f, o.Budget); at > 0 && at <= farthest {
+			e.Lo, e.Hi = min(e.Lo, at*down), max(e.Hi, at*up)
+		}
+	}
 }
 
 // unbroken says why there is no size at which the cost exceeds the budget.

@@ -293,6 +293,51 @@ func TestNoFormWhereTheBestMisses(t *testing.T) {
 	}
 }
 
+// TestBreaksHoldForOtherForms: where a budget breaks between measured sizes, the interval holds the truth also of costs
+// that follow none of the laws, and stays narrow.
+func TestBreaksHoldForOtherForms(t *testing.T) {
+	const worlds, noise, blocks = 40, 0.03, 10
+	sizes := ladder[:10]
+	for name, c := range map[string]struct {
+		at   func(n float64) float64
+		most float64 // of the mean ratio of the interval's ends
+	}{
+		"linear":             {func(n float64) float64 { return 10 + 0.02*n }, 1.4},
+		"linearithmic":       {func(n float64) float64 { return 10 + 0.003*n*math.Log2(1+n) }, 1.3},
+		"quadratic":          {func(n float64) float64 { return 10 + 1e-4*n*n }, 1.1},
+		"N^0.6":              {func(n float64) float64 { return 10 + 0.5*math.Pow(n, 0.6) }, 1.6},
+		"twice the slope":    {func(n float64) float64 { return 10 + 0.02*n + 0.02*max(0, n-300) }, 1.4},
+		"N^1.2":              {func(n float64) float64 { return 10 + 0.01*math.Pow(n, 1.2) }, 1.3},
+		"two laws, √N and N": {func(n float64) float64 { return 10 + math.Sqrt(n) + 0.05*n }, 3},
+	} {
+		r := rand.New(rand.NewPCG(4, 5))
+		budget := c.at(1000) / 2
+		truth := bisect(1, 1000, func(n float64) bool { return c.at(n) >= budget })
+		held, width := 0, 0.0
+		for range worlds {
+			costs := make([][]float64, len(sizes))
+			for i, n := range sizes {
+				for range blocks {
+					costs[i] = append(costs[i], c.at(n)*math.Exp(noise*math.Sqrt(blocks)*r.NormFloat64()))
+				}
+			}
+			b := fit(t, sizes, costs, budget).Breaks
+			if b == nil {
+				t.Fatalf("%s: no break", name)
+			}
+			if b.Lo <= truth && truth <= b.Hi {
+				held++
+			}
+			width += math.Log(b.Hi/b.Lo) / worlds
+		}
+		t.Logf("%s: %d of %d hold %.0f; the ends are %.2f apart", name, held, worlds, truth, math.Exp(width))
+		if held < worlds*9/10 || math.Exp(width) > c.most {
+			t.Errorf("%s: %d of %d intervals hold %.0f, and their ends are a factor of %.2f apart, want %v at most", name, held,
+				worlds, truth, math.Exp(width), c.most)
+		}
+	}
+}
+
 // 12 sizes × 160 blocks: the most that a look at a run has.
 func BenchmarkFitGrowth(b *testing.B) {
 	sizes := ladder[1:]

@@ -2,21 +2,28 @@ package stat
 
 import "math"
 
-// smoothest returns the lowest BIC among smooth curves other than the laws, without step or bend: two laws at once, a
-// power of N, and a cost that approaches a ceiling or a floor as N/(N+h) and h/(N+h) do. They are never named. A step
-// must be better than they are, so that a smooth curve is not reported as a step, and a law that they fit better is not
-// named.
-func smoothest(n, y []float64) float64 {
-	out := math.Inf(1)
+// A curve is a smooth form other than the laws, fitted.
+type curve struct {
+	at  func(n float64) float64
+	bic float64
+}
+
+// At is the cost at size n.
+func (c curve) At(n float64) float64 { return c.at(n) }
+
+// curves fits smooth forms other than the laws, without step or bend: two laws at once, a power of N, and a cost that
+// approaches a ceiling or a floor as N/(N+h) and h/(N+h) do. They are never named.
+func curves(n, y []float64) []curve {
+	var out []curve
 	laws := Laws()[1:]
 	columns := make([][]float64, len(laws))
 	for k, l := range laws {
 		columns[k] = along(n, l.F)
 	}
-	for i := range laws {
-		for j := range i {
-			_, rss := fitColumns([][]float64{ones(len(n)), columns[j], columns[i]}, y)
-			out = min(out, bic(rss, len(n), 4))
+	for i, x := range laws {
+		for j, z := range laws[:i] {
+			c, rss := fitColumns([][]float64{ones(len(n)), columns[j], columns[i]}, y)
+			out = append(out, curve{func(n float64) float64 { return c[0] + c[1]*z.F(n) + c[2]*x.F(n) }, bic(rss, len(n), 4)})
 		}
 	}
 	for _, f := range []family{
@@ -24,8 +31,23 @@ func smoothest(n, y []float64) float64 {
 		{func(h, v float64) float64 { return v / (v + h) }, firstPositive(n) / 10, 10 * n[len(n)-1]},
 		{func(h, v float64) float64 { return h / (v + h) }, firstPositive(n) / 10, 10 * n[len(n)-1]},
 	} {
-		_, s := f.best(n, y, familySteps)
-		out = min(out, bic(s.rss, len(n), 4))
+		h, s := f.best(n, y, familySteps)
+		p, ok := newProfile(along(n, func(v float64) float64 { return f.f(h, v) }))
+		if !ok {
+			continue
+		}
+		c0, c1 := p.coefficients(s)
+		out = append(out, curve{func(n float64) float64 { return c0 + c1*f.f(h, n) }, bic(s.rss, len(n), 4)})
+	}
+	return out
+}
+
+// smoothest returns the lowest BIC among the curves. A step must be better than they are, so that a smooth curve is not
+// reported as a step, and a law that they fit better is not named.
+func smoothest(n, y []float64) float64 {
+	out := math.Inf(1)
+	for _, c := range curves(n, y) {
+		out = min(out, c.bic)
 	}
 	return out
 }
