@@ -1,13 +1,24 @@
 package glossary
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"tare/area"
+	"tare/internal/stat"
 )
+
+// TestAlphaIsTheOneUsed: the error of one look is explained with the value by which comparisons are judged.
+func TestAlphaIsTheOneUsed(t *testing.T) {
+	for _, e := range Core() {
+		if want := fmt.Sprintf(": %v, ", stat.LookAlpha); e.Word == "alpha" && !strings.Contains(e.Text, want) {
+			t.Errorf("%q lacks %q", e.Text, want)
+		}
+	}
+}
 
 func TestEveryEntryIsComplete(t *testing.T) {
 	seen := map[string]string{}
