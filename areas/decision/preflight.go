@@ -156,5 +156,5 @@ func (p *plan) preflight(ctx context.Context, env area.Env) (out []area.Finding)
 		return append(out, area.Fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err),
 			"see that the decision point runs, and that this host can reach it"))
 	}
-	return append(out, kit.Unseen(s.Addr, env)...)
+	return append(out, kit.Reached(p.url.Host, s.Addr, env)...)
 }

@@ -122,6 +122,12 @@ func TestLoadPolicies(t *testing.T) {
 	if found := (Area{}).Preflight(t.Context(), spec, env); len(found) > 0 {
 		t.Errorf("preflight: %v", found)
 	}
+	look := env
+	look.Look = true
+	if found := (Area{}).Preflight(t.Context(), spec, look); len(found) != 1 || found[0].Severity != area.Info ||
+		!strings.Contains(found[0].Message, "no request of the experiment was sent") {
+		t.Errorf("a look: %v", found)
+	}
 	tg, j := verifiedIn(t, spec, env)
 	if n := len(f.loaded()); n != 2 {
 		t.Fatalf("modules %v", f.loaded())

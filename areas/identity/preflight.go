@@ -57,7 +57,7 @@ func (p plan) reachable(ctx context.Context, c oneshot.Client, env area.Env) []a
 		}
 	}
 	if err == nil {
-		return kit.Unseen(c.Addr, env)
+		return kit.Reached(p.url.Host, c.Addr, env)
 	}
 	if f, ok := kit.ExplainTLS(err); ok {
 		return []area.Finding{f}

@@ -67,8 +67,13 @@ func TestPreflight(t *testing.T) {
 	if f := (Area{}).Preflight(t.Context(), &Spec{Adapter: "gce-metadata", URL: url}, area.Env{}); len(f) != 0 {
 		t.Errorf("a server that listens: %v", f)
 	}
+	f := (Area{}).Preflight(t.Context(), &Spec{Adapter: "gce-metadata", URL: url}, area.Env{Look: true})
+	if len(f) != 1 || f[0].Severity != area.Info ||
+		!strings.Contains(f[0].Message, "no request of the experiment was sent") {
+		t.Errorf("a look at a server that listens: %v", f)
+	}
 	srv.Close()
-	f := (Area{}).Preflight(t.Context(), &Spec{Adapter: "gce-metadata", URL: url}, area.Env{})
+	f = (Area{}).Preflight(t.Context(), &Spec{Adapter: "gce-metadata", URL: url}, area.Env{})
 	if len(f) != 1 || f[0].Severity != area.Error || f[0].Path != "url" ||
 		!strings.Contains(f[0].Message, "nothing listens at 127.0.0.1:") ||
 		!strings.Contains(f[0].Hint, "start the server") || strings.Contains(f[0].Hint, "node") {

@@ -18,6 +18,18 @@ import (
 // nothing can be known about who does. It is a warning if another user listens there and nothing hints at a forwarder.
 func Unseen(addr netip.AddrPort, env area.Env) []area.Finding { return unseen(nil, addr, env) }
 
+// Reached returns what is found of a host that was connected to at addr and asked for nothing. A look says so.
+func Reached(host string, addr netip.AddrPort, env area.Env) []area.Finding {
+	out := Unseen(addr, env)
+	if env.Look {
+		out = append(out, area.Finding{
+			Path: "url", Severity: area.Info,
+			Message: "connected to " + host + "; no request of the experiment was sent: what it answers shows when a run begins",
+		})
+	}
+	return out
+}
+
 func unseen(root fs.FS, addr netip.AddrPort, env area.Env) []area.Finding {
 	const bound = "set load.max_rate (--max-rate) to the most that may be sent there"
 	if env.Limit != nil || !addr.Addr().IsLoopback() {
