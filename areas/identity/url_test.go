@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -84,6 +85,54 @@ func TestPreflight(t *testing.T) {
 	f = Area{}.Preflight(t.Context(), deep, area.Env{})
 	if len(f) != 1 || f[0].Severity != area.Warning || !strings.Contains(f[0].Message, "somaxconn") {
 		t.Errorf("a backlog beyond somaxconn: %v", f)
+	}
+}
+
+// TestAnswersThatEndAWarmUp: what a run says of an answer that it does not take, and the next step.
+func TestAnswersThatEndAWarmUp(t *testing.T) {
+	var status atomic.Int64
+	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "https://me:"+planted+"@other.example/login?code="+planted)
+		w.WriteHeader(int(status.Load()))
+	}))
+	get := Spec{Adapter: "http-token", URL: server, HTTP: &HTTP{StatusOnly: true}}
+	withKey, withFile := get, get
+	withKey.SecretHeaders = map[string]area.Secret{"X-Api-Key": secretFile(t, "key", planted)}
+	withFile.HTTP = &HTTP{
+		Method: "POST", Body: "{data}", Files: map[string]string{"data": secretFile(t, "data", planted).File},
+	}
+	for _, c := range []struct {
+		status     int
+		spec       Spec
+		says, next string
+	}{
+		{401, get, "status 401: the request was refused, and holds no credential", "-H 'Authorization: @FILE'"},
+		{403, get, "holds no credential", "-H 'Authorization: @FILE'"},
+		{401, withKey, "the caller's credential was refused", "see that the credential below http"},
+		{401, withFile, "the caller's credential was refused", "see that the credential below http"},
+		{301, get, `a redirect to "https://other.example/login", which is not followed`, "give that address"},
+		{429, get, "no good answer within 1m0s, and the last: status 429", "wait until"},
+		{500, get, "no good answer within 1m0s, and the last: status 500", "the server's log"},
+	} {
+		status.Store(int64(c.status))
+		plan, err := c.spec.plan(standard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &arm{plan: plan, env: testEnv(t), emails: make([]string, 1), subjects: make([]string, 1)}
+		if err := p.unlock(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		err = p.find(ctx)
+		if err == nil {
+			err = p.warm(ctx)
+		}
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), planted) ||
+			!strings.Contains(area.HintOf(err), c.next) {
+			t.Errorf("%d: %v, next %q; want %q and %q", c.status, err, area.HintOf(err), c.says, c.next)
+		}
 	}
 }
 

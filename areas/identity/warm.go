@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -160,7 +161,7 @@ func (p *arm) warm(ctx context.Context) error {
 				last = err
 			}
 			if p.env.Clock.Sleep(ctx, warmPause) != nil {
-				return fmt.Errorf("warm up identity %d: no token within %v; last: %w", key, within, last)
+				return fmt.Errorf("warm up identity %d: no good answer within %v, and the last: %w", key, within, last)
 			}
 		}
 	})
@@ -206,7 +207,7 @@ func (p *arm) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Du
 	if outcome == load.OK {
 		return outcome, body, nil
 	}
-	err = fmt.Errorf("status %d", status)
+	err = area.WithHint(fmt.Errorf("status %d", status), statusHint(status))
 	if good := httpOptions(p.spec).Status; p.adapter.section == "http" && status/100 == 2 && status != good {
 		err = area.WithHint(fmt.Errorf("status %d, and only %d is good", status, good),
 			fmt.Sprintf("if this answer is good, say so: --set target.http.status=%d (http: {status: %[1]d} in a file)", status))
@@ -216,7 +217,12 @@ func (p *arm) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Du
 			err = area.WithHint(err, needs["http-token"])
 		}
 	}
-	if why := w.Explain(i, status, body); why >= 0 && why < len(causes()) {
+	switch why := w.Explain(i, status, body); {
+	case verdict(why) == credentialRefused && p.sendsNoSecret() && !bytes.Contains(body, []byte(gceHeaderName)):
+		err = area.WithHint(fmt.Errorf("%w: the request was refused, and holds no credential", err),
+			"give the credential that the server wants by its place: -H 'Authorization: @FILE' (secret_headers: "+
+				"{Authorization: {file: FILE}} in a file)")
+	case why >= 0 && why < len(causes()):
 		err = fmt.Errorf("%w: %s", err, causes()[why])
 		if verdict(why) == credentialRefused {
 			err = area.WithHint(err, p.adapter.refusedHint(body))
@@ -226,9 +232,39 @@ func (p *arm) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Du
 		err = fmt.Errorf("%w: nothing is at this path", err)
 	}
 	if status/100 == 3 {
-		err = fmt.Errorf("%w: a redirect, which is not followed: name the address that answers itself", err)
+		to, hint := leadsTo(got.Header.Get("Location")), ""
+		if to != "" {
+			hint = "give that address if it is what you measure"
+		}
+		err = area.WithHint(fmt.Errorf("%w: a redirect%s, which is not followed: name the address that answers itself", err,
+			to), hint)
 	}
 	return outcome, nil, err
+}
+
+// sendsNoSecret reports whether nothing in the requests of http-token can be a credential.
+func (p *arm) sendsNoSecret() bool {
+	return p.adapter.section == "http" && len(kit.SecretsOf(p.spec)) == 0 && len(httpOptions(p.spec).Files) == 0
+}
+
+// statusHint is the next step after an answer that another try may mend.
+func statusHint(status int) string {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return "wait until the server lets this caller in again, or have its limit raised"
+	case status/100 == 5:
+		return "see in the server's log why it answers so"
+	}
+	return ""
+}
+
+// leadsTo says where a redirect leads, without what may be a secret in the address.
+func leadsTo(location string) string {
+	u, err := url.Parse(location)
+	if err != nil || location == "" {
+		return ""
+	}
+	return fmt.Sprintf(" to %.200q", (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String())
 }
 
 // learn notes whose token an identity has got: from now on it must always be the same one's.

@@ -184,11 +184,17 @@ func TestAnswersHaveTheirNextStep(t *testing.T) {
 		}
 	}()
 	plain := speaks(http.StatusNotFound, "")
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(silent.Close)
 	for address, want := range map[string]string{
-		speaks(http.StatusUnauthorized, ""): credential,
-		speaks(http.StatusForbidden, ""):    credential,
-		plain:                               "give the path of a request that it answers",
-		speaks(http.StatusFound, ""):        `a redirect to "/elsewhere", and tare follows none; give the address that it leads to`,
+		speaks(http.StatusUnauthorized, ""):        credential,
+		speaks(http.StatusForbidden, ""):           credential,
+		plain:                                      "give the path of a request that it answers",
+		speaks(http.StatusFound, ""):               `a redirect to "/elsewhere", and tare follows none; give the address that it leads to`,
+		speaks(http.StatusNoContent, ""):           "give the request, whose answer is then judged: -X GET",
+		speaks(http.StatusTooManyRequests, ""):     "wait until it lets this caller in again",
+		speaks(http.StatusInternalServerError, ""): "see in the server's log",
+		silent.URL: "no answer within 2s; give the request, which has more time: -X GET",
 		speaks(http.StatusBadRequest, "<p>You're speaking plain HTTP to an SSL-enabled server port."): overTLS,
 		speaks(http.StatusBadRequest, "<p>The plain HTTP request was sent to HTTPS port"):             overTLS,
 		strings.Replace(secure.URL, "https:", "http:", 1):                                             overTLS,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -84,7 +85,7 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags, trust *kit.
 			return spoken{}, err
 		}
 		if last, err = listen(ctx, client, base+c.Path); err != nil {
-			return spoken{}, unheard(u, err)
+			return spoken{}, a.unheard(u, err)
 		}
 		if k > 0 && c.Path == "" && (took == 0 || last.took < took) {
 			took = last.took
@@ -117,6 +118,12 @@ func (a *app) nextAfter(h heard, u *url.URL, naming string) string {
 		return "give the credential that it wants by its place: -H 'Authorization: @FILE', or " + naming
 	case h.status == http.StatusNotFound:
 		return "give the path of a request that it answers, or " + naming
+	case h.status/100 == 2 && h.status != http.StatusOK && a.sendsRequests():
+		return "give the request, whose answer is then judged: -X GET, or " + naming
+	case h.status == http.StatusTooManyRequests:
+		return "wait until it lets this caller in again, or " + naming
+	case h.status/100 == 5:
+		return "see in the server's log why it answers so, or " + naming
 	case h.status/100 == 3 && h.header.Get("Location") != "":
 		return "give the address that it leads to, if that is what you measure, or " + naming
 	}
@@ -168,14 +175,21 @@ func adapterOf(ar area.Area, name string) area.Adapter {
 }
 
 // unheard says why a server was not asked, or gave no answer.
-func unheard(u *url.URL, err error) error {
+func (a *app) unheard(u *url.URL, err error) error {
 	if f, ok := kit.ExplainDial(u.Host, err); ok {
 		return usage("%s; %s", f.Message, f.Hint)
 	}
 	if f, ok := kit.ExplainTLS(err); ok {
 		return usage("%s: %s; %s", u.Host, f.Message, asFlags.Replace(f.Hint))
 	}
-	return usage("%s cannot be asked for its protocol: %w; name it: --adapter NAME ('tare list adapters')", u.Host, err)
+	next := "name it: --adapter NAME ('tare list adapters')"
+	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
+		err = fmt.Errorf("no answer within %v", guessWithin)
+		if a.sendsRequests() {
+			next = "give the request, which has more time: -X GET, or " + next
+		}
+	}
+	return usage("%s cannot be asked for its protocol: %w; %s", u.Host, err, next)
 }
 
 // asFlags replaces fields of a file, in hints about connections, by the flags of a command line.

@@ -277,12 +277,12 @@ func (a *app) needsRate(ctx context.Context, u *url.URL, f *sourceFlags) error {
 	}
 	addr, err := kit.ResolveHost(ctx, u)
 	if err != nil {
-		return unheard(u, err)
+		return a.unheard(u, err)
 	}
 	d := net.Dialer{Timeout: guessWithin}
 	c, err := d.DialContext(ctx, "tcp", addr.String())
 	if err != nil {
-		return unheard(u, err)
+		return a.unheard(u, err)
 	}
 	_ = c.Close()                                    // nothing was sent
 	for _, f := range kit.Unseen(addr, area.Env{}) { // the plan, or the run, prints what is only a warning
