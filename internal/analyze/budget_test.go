@@ -89,6 +89,8 @@ func TestBudgetsAtARateAreDecidedByTheBestStretch(t *testing.T) {
 	}
 	cold := at(capacity.RoleRamp, 160, .5, 0)
 	cold.took = slow
+	few := at(capacity.RoleConfirmLow, 20, 10, 2)
+	few.late, few.bad = slow, false
 	for name, c := range map[string]struct {
 		budget string
 		trace  []tried
@@ -133,6 +135,34 @@ func TestBudgetsAtARateAreDecidedByTheBestStretch(t *testing.T) {
 			"error <= 5% at 147/s",
 			[]tried{at(capacity.RoleConfirmLow, 147, 10, 20), at(capacity.RoleConfirmLow, 147, 12, 0)},
 			report.Inconclusive, "1764 calls, and broken at 147/s over 1470 calls",
+		},
+		"two stretches at a higher rate that disagree": {
+			"error <= 5% at 145/s",
+			[]tried{at(capacity.RoleConfirmLow, 147, 5, 0), at(capacity.RoleConfirmLow, 147, 24, 20)},
+			report.Inconclusive, "kept at 147/s over 735 calls, and broken at 147/s over 3528 calls",
+		},
+		"a longer stretch at a lower rate that leaves it open, with a value beyond the limit": {
+			"response.p99 <= 20ms at 15/s",
+			[]tried{at(capacity.RoleConfirmHigh, 200, 5, 0), few},
+			report.Inconclusive, "measured at 20/s over 200 calls; kept at 200/s over 1000 calls",
+		},
+		"a longer stretch at a lower rate that leaves it open, with a value within the limit": {
+			"response.p99 <= 20ms at 15/s",
+			[]tried{at(capacity.RoleConfirmHigh, 200, 5, 0), at(capacity.RoleConfirmLow, 20, 10, 0)},
+			report.Pass, "1000 calls",
+		},
+		"a longer stretch at a higher rate that disagrees, and a lower rate that held": {
+			"error <= 5% at 50/s",
+			[]tried{
+				at(capacity.RoleConfirmLow, 147, 12, 0), at(capacity.RoleConfirmLow, 147, 24, 20),
+				at(capacity.RoleConfirmLow, 140, 10, 0),
+			},
+			report.Pass, "1400 calls",
+		},
+		"a moment with a queue before the rate held": {
+			"error <= 5% at 50/s",
+			[]tried{at(capacity.RoleBusy, 147, 2, 20), at(capacity.RoleConfirmLow, 147, 12, 0)},
+			report.Pass, "1764 calls",
 		},
 		"a stretch made for the rate, and a shorter one before it that disagrees": {
 			"error <= 5% at 147/s",

@@ -22,30 +22,43 @@ type testimony struct {
 	stretch
 	interval budget.Interval
 	verdict  report.Verdict
-	note     string // what is to be said beside it
-	same     bool   // the stretch is at the budget's rate
+	here     report.Verdict // the verdict if the budget were at the rate of the stretch
+	over     bool           // the value is beyond the limit
+	note     string         // what is to be said beside it
+	same     bool           // the stretch is at the budget's rate
 }
 
-// decideAt judges a budget at a rate by the best testimony. One that leaves it open gives way to the next that does not
-// and that agrees with it. Where one of weight says the opposite, the budget is undecided.
+// decideAt judges a budget at a rate by the best testimony that decides it, that no other one puts in doubt, and that
+// agrees with the best of all. Where there is none, the budget is undecided.
 func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
 	said := testimonies(b, operation, trace)
 	if len(said) == 0 {
 		return unmeasured("no load was offered near %s for long enough", unit.PerSecond(b.At))
 	}
 	best := &said[0]
+	var first, doubt *testimony
 	for i := range said {
-		switch x := &said[i]; {
-		case !x.decides():
-		case !best.decides():
-			if !x.apart(best) {
-				best = x
-			}
-		case x.verdict != best.verdict && x.outweighs(best):
-			return best.against(x)
+		x := &said[i]
+		if !x.decides() || x.apart(best) {
+			continue
+		}
+		y := x.doubtedBy(said)
+		if y == nil {
+			return x.finding()
+		}
+		if first == nil {
+			first, doubt = x, y
 		}
 	}
-	return finding{Interval: best.interval, verdict: best.verdict, how: best.how()}
+	if first == nil {
+		return best.finding()
+	}
+	return first.against(doubt)
+}
+
+// finding is what a testimony says by itself.
+func (x *testimony) finding() finding {
+	return finding{Interval: x.interval, verdict: x.verdict, how: x.how()}
 }
 
 // testimonies are those of a trace, the best first: at the budget's rate, and where limits are carried over from other
@@ -68,12 +81,14 @@ func testimonies(b *budget.Budget, operation int, trace *capacity.Trace) (all []
 		if b.Metric == metric.Error.Name && x.interval.Value == 0 {
 			x.note += ", none of which failed; " + missedOutages
 		}
+		x.over = x.interval.Value > b.Limit.Value == (b.Op == budget.AtMost)
 		carries := x.verdict == report.Pass && s.rate > b.At || x.verdict == report.Fail && s.rate < b.At
+		x.here = x.verdict
 		switch {
 		case !x.same && !carries:
 			x.verdict = report.Inconclusive
 		case x.verdict == report.Pass && !lasts:
-			x.verdict = report.Inconclusive
+			x.verdict, x.here = report.Inconclusive, report.Inconclusive
 			x.note += fmt.Sprintf("; %s are too short to show that it is kept: it takes %s", unit.Seconds(s.length().Seconds()),
 				unit.Seconds(leastStretch.Seconds()))
 		}
@@ -114,19 +129,61 @@ func (x *testimony) apart(y *testimony) bool {
 	return x.interval.Hi < y.interval.Lo || y.interval.Hi < x.interval.Lo
 }
 
-// outweighs reports whether the opposite, said by x, leaves what best says in doubt. A stretch that was made for the
-// rate comes last, when a target is warm: only one at that rate that is as long casts doubt on it.
-func (x *testimony) outweighs(best *testimony) bool {
-	return x.rank() <= 1 && (!best.made() || x.same && x.length() >= best.length())
+// doubtedBy is the first of the others that leaves in doubt what x decides; nil: none does.
+func (x *testimony) doubtedBy(others []testimony) *testimony {
+	for i := range others {
+		if y := &others[i]; y != x && y.doubts(x) {
+			return y
+		}
+	}
+	return nil
 }
+
+// doubts reports whether y leaves in doubt what x decides. What a stretch of weight at the rate of x, or at a lower
+// one, does not keep is not known to be kept at the rate of x, nor is what one at a higher rate does not break known
+// to be broken there. Over a time that is no shorter, y says the opposite, or leaves it open: at the same rate, or with
+// a value on the other side of the limit. A shorter one says the opposite at the same rate, or of the budget's. A
+// stretch that was made for the rate comes last, when a target is warm: only the opposite at that rate, over a time that
+// is no shorter, casts doubt on it.
+func (y *testimony) doubts(x *testimony) bool {
+	if y.role == capacity.RoleRamp || y.length() < leastStretch {
+		return false
+	}
+	longer := y.made() || y.length() >= x.length()
+	opposite := y.decidesHere() && y.here != x.verdict
+	kept := x.verdict == report.Pass
+	alike := math.Abs(y.rate-x.rate) <= budget.RateTolerance*x.rate
+	switch {
+	case x.made():
+		return y.same && opposite && y.length() >= x.length()
+	case !alike && y.rate > x.rate == kept:
+		return false
+	}
+	if opposite {
+		return longer || y.decides() || alike && y.role != capacity.RoleBusy // which keeps a queue
+	}
+	return longer && !y.decidesHere() && (alike || y.over == kept)
+}
+
+func (x *testimony) decidesHere() bool { return x.here == report.Pass || x.here == report.Fail }
 
 // how says what a testimony was measured on.
 func (x *testimony) how() string {
 	return fmt.Sprintf("measured at %s over %s%s", unit.PerSecond(x.rate), unit.Count(x.count(), "call"), x.note)
 }
 
-// against is undecided, since y says the opposite of x.
+// against is undecided, since y leaves in doubt what x decides.
 func (x *testimony) against(y *testimony) finding {
+	if !y.decidesHere() {
+		word := "kept"
+		if x.verdict == report.Fail {
+			word = "broken"
+		}
+		return finding{
+			Interval: y.interval, verdict: report.Inconclusive,
+			how: fmt.Sprintf("%s; %s at %s over %s", y.how(), word, unit.PerSecond(x.rate), unit.Count(x.count(), "call")),
+		}
+	}
 	whole := budget.Interval{
 		Value: x.interval.Value, Lo: min(x.interval.Lo, y.interval.Lo), Hi: max(x.interval.Hi, y.interval.Hi),
 	}
