@@ -110,7 +110,7 @@ func TestAnswersThatEndAWarmUp(t *testing.T) {
 		{403, get, "holds no credential", "-H 'Authorization: @FILE'"},
 		{401, withKey, "the caller's credential was refused", "see that the credential below http"},
 		{401, withFile, "the caller's credential was refused", "see that the credential below http"},
-		{301, get, `a redirect to "https://other.example/login", which is not followed`, "give that address"},
+		{301, get, "a redirect, which is not followed", "give the address that it leads to"},
 		{429, get, "no good answer within 1m0s, and the last: status 429", "wait until"},
 		{500, get, "no good answer within 1m0s, and the last: status 500", "the server's log"},
 	} {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -232,12 +231,8 @@ func (p *arm) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Du
 		err = fmt.Errorf("%w: nothing is at this path", err)
 	}
 	if status/100 == 3 {
-		to, hint := leadsTo(got.Header.Get("Location")), ""
-		if to != "" {
-			hint = "give that address if it is what you measure"
-		}
-		err = area.WithHint(fmt.Errorf("%w: a redirect%s, which is not followed: name the address that answers itself", err,
-			to), hint)
+		err = area.WithHint(fmt.Errorf("%w: a redirect, which is not followed", err), "give the address that it leads to, if "+
+			"that is what you measure: the answer's header Location has it, which is not shown, since it may hold a secret")
 	}
 	return outcome, nil, err
 }
@@ -256,15 +251,6 @@ func statusHint(status int) string {
 		return "see in the server's log why it answers so"
 	}
 	return ""
-}
-
-// leadsTo says where a redirect leads, without what may be a secret in the address.
-func leadsTo(location string) string {
-	u, err := url.Parse(location)
-	if err != nil || location == "" {
-		return ""
-	}
-	return fmt.Sprintf(" to %.200q", (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String())
 }
 
 // learn notes whose token an identity has got: from now on it must always be the same one's.

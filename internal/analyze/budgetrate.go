@@ -143,8 +143,8 @@ func (x *testimony) doubtedBy(others []testimony) *testimony {
 // one, does not keep is not known to be kept at the rate of x, nor is what one at a higher rate does not break known
 // to be broken there. Over a time that is no shorter, y says the opposite, or leaves it open: at the same rate, or with
 // a value on the other side of the limit. A shorter one says the opposite at the same rate, or of the budget's. A
-// stretch that was made for the rate comes last, when a target is warm: only the opposite at that rate, over a time that
-// is no shorter, casts doubt on it.
+// stretch that was made for the rate comes last, when a target is warm: only the opposite at that rate, over a time
+// that is no shorter, casts doubt on it.
 func (y *testimony) doubts(x *testimony) bool {
 	if y.role == capacity.RoleRamp || y.length() < leastStretch {
 		return false

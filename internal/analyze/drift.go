@@ -2,6 +2,8 @@ package analyze
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"tare/internal/budget"
@@ -52,17 +54,8 @@ func (s *soak) drifts(operation string) map[string]report.Drift {
 
 // drift is the trend of one metric; ok is false if no window has it.
 func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool) {
-	m, of := s.find(operation, name, quantile)
-	if of == nil {
-		return d, false
-	}
-	c := s.course(m, quietWindows, of)
-	if name == probe.RSS.Name || name == probe.HeapUsed.Name {
-		c = c.withoutShort() // a new process begins with memory of its own
-	} else {
-		c = c.oneStretch()
-	}
-	if len(c.value) == 0 {
+	c := s.trending(operation, name, quantile)
+	if c == nil || len(c.value) == 0 {
 		return d, false
 	}
 	d = c.drift(s.seconds())
@@ -76,6 +69,46 @@ func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool)
 		d.Verdict, d.Reason = report.EffectInconclusive, why
 	}
 	return d, true
+}
+
+// trending is the course in which a metric's trend is looked for; nil: it is not known window by window.
+func (s *soak) trending(operation, name, quantile string) *course {
+	m, of := s.find(operation, name, quantile)
+	if of == nil {
+		return nil
+	}
+	c := s.course(m, quietWindows, of)
+	if name == probe.RSS.Name || name == probe.HeapUsed.Name {
+		return c.withoutShort() // a new process begins with memory of its own
+	}
+	return c.oneStretch()
+}
+
+// trendOfShare is the interval that so many calls, or so many events where few stretches of windows have any, can tell
+// of the trend of a share an hour: windows in which no call failed do not vary. No share is below 0, which bounds its
+// slope by its mean.
+func (c *course) trendOfShare(perHour float64) budget.Interval {
+	k, n := c.counted()
+	mean := k / n
+	hi := c.share(budget.Interval{Value: mean, Lo: mean, Hi: mean}, level).Hi
+	if _, equal, rare := c.events(); rare {
+		n *= min(1, equal/k)
+	}
+	middle, total := 0.0, 0.0
+	for i, t := range c.hours {
+		middle, total = middle+t*c.weight[i], total+c.weight[i]
+	}
+	middle /= total
+	spread := 0.0
+	for i, t := range c.hours {
+		spread += c.weight[i] * (t - middle) * (t - middle) / total
+	}
+	half := z * math.Sqrt(hi*(1-hi)/n/spread)
+	return budget.Interval{
+		Value: perHour,
+		Lo:    min(perHour, max(perHour-half, -hi/(slices.Max(c.hours)-middle))),
+		Hi:    max(perHour, min(perHour+half, hi/(middle-slices.Min(c.hours)))),
+	}
 }
 
 // short reports whether too little was measured to tell a trend from its absence. All of a plan that was long enough is

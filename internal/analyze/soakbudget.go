@@ -48,7 +48,11 @@ func (s *soak) driftFinding(b *budget.Budget) finding {
 	case d.Lo == nil:
 		return withoutInterval(math.NaN(), d.Reason)
 	}
-	x := budget.Interval{Value: d.PerHour, Lo: *d.Lo, Hi: *d.Hi}
+	x := s.countedTrend(b, budget.Interval{Value: d.PerHour, Lo: *d.Lo, Hi: *d.Hi})
+	counted := ""
+	if x.Lo < *d.Lo || x.Hi > *d.Hi {
+		counted = ", at least what so many calls can tell of a share of failures"
+	}
 	if why := s.whyNoTrend(b.Metric); why != "" {
 		return finding{Interval: x, verdict: report.Inconclusive, how: why}
 	}
@@ -60,9 +64,31 @@ func (s *soak) driftFinding(b *budget.Budget) finding {
 	}
 	return finding{
 		Interval: x,
-		how: fmt.Sprintf("an hour, over %s, block-bootstrap interval at %s", unit.Count(d.N, "window"),
-			percent(d.Level)),
+		how: fmt.Sprintf("an hour, over %s, block-bootstrap interval at %s%s", unit.Count(d.N, "window"),
+			percent(d.Level), counted),
 	}
+}
+
+// countedTrend widens the trend of the share of failures, or of goodput, to what so many calls can tell of that share.
+func (s *soak) countedTrend(b *budget.Budget, x budget.Interval) budget.Interval {
+	scale := 1.0
+	switch b.Metric {
+	case metric.Error.Name:
+	case metric.Goodput.Name:
+		ended, _ := s.failures(b.Operation)
+		scale = -ended / s.seconds() // each call that fails is one less
+	default:
+		return x
+	}
+	c := s.trending(b.Operation, metric.Error.Name, "")
+	d := c.drift(s.seconds())
+	if d.Lo == nil {
+		return x
+	}
+	w := c.trendOfShare(d.PerHour)
+	less, more := (w.Lo-w.Value)*scale, (w.Hi-w.Value)*scale
+	x.Lo, x.Hi = min(x.Lo, x.Value+min(less, more)), max(x.Hi, x.Value+max(less, more))
+	return x
 }
 
 // withoutInterval is a value of which nobody knows how far off it is: it decides nothing, and says why.

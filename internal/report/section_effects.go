@@ -106,7 +106,7 @@ func effectSection(r *Report) section {
 	case len(r.Effects)+len(r.Growth) > 0 || invalid:
 		blocks = append(blocks, whenAsked("What was measured under each treatment: medians of the blocks",
 			absolutes(r, measured))...)
-	case len(r.Capacity)+len(r.Guard) == 0 && !r.soaked(): // nothing is compared, as in what was imported
+	case r.Status == Complete && len(r.Capacity)+len(r.Guard) == 0 && !r.soaked(): // nothing is compared: it was imported
 		alone := absolutes(r, measuredIn)
 		alone.Caption = "Medians of the blocks, with their intervals of confidence"
 		blocks = append(blocks, tabular(alone)...)
