@@ -231,8 +231,8 @@ func (p *arm) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Du
 		err = fmt.Errorf("%w: nothing is at this path", err)
 	}
 	if status/100 == 3 {
-		err = area.WithHint(fmt.Errorf("%w: a redirect, which is not followed", err), "give the address that it leads to, if "+
-			"that is what you measure: the answer's header Location has it, which is not shown, since it may hold a secret")
+		err = area.WithHint(fmt.Errorf("%w: a redirect, which is not followed", err), "give the address that it leads to, if"+
+			" that is what you measure: the answer's header Location has it, which is not shown, since it may hold a secret")
 	}
 	return outcome, nil, err
 }

@@ -33,7 +33,7 @@ func TestTreatmentsAreCalledProved(t *testing.T) {
 
 // TestFiguresWithoutComparison: a report that compares nothing, as of what was imported, shows what was measured.
 func TestFiguresWithoutComparison(t *testing.T) {
-	r := &Report{Question: "compare", Treatments: []Treatment{
+	r := &Report{Question: "compare", Status: Complete, Treatments: []Treatment{
 		{ID: "a", Metrics: []Metric{
 			{Name: "wall", Operation: "open", Unit: "s", Value: .012, Lo: new(.0119), Hi: new(.0123), N: 10},
 		}},
