@@ -426,10 +426,14 @@ func TestRenderBringsParameters(t *testing.T) {
 	if f, err = s.Render(Where{Scope: scope, Standing: standing}); err != nil || len(f.Defined) != 0 {
 		t.Errorf("on a cluster with the kind: %v", err)
 	}
-	twice := all + strings.Replace(limit, "namespace: policies", "namespace: others", 1)
-	if _, err := read(t, map[string]string{"p.yaml": twice}).Render(Where{Scope: scope, Ours: true}); err == nil ||
-		!strings.Contains(err.Error(), "stands there for two namespaces") {
-		t.Errorf("a parameter in two namespaces: %v", err)
+	for namespace, want := range map[string]string{
+		"others": "stands there for two namespaces", "policies": "stands there twice",
+	} {
+		twice := all + strings.Replace(limit, "namespace: policies", "namespace: "+namespace, 1)
+		if _, err := read(t, map[string]string{"p.yaml": twice}).Render(Where{Scope: scope, Ours: true}); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("a parameter twice, once in %s: %v, want %q", namespace, err, want)
+		}
 	}
 }
 

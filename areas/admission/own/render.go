@@ -296,6 +296,7 @@ func (s *Set) needs(w Where, out *InForce, bindings []Binding) (definitions, par
 			definitions = append(definitions, o.DeepCopy())
 		}
 	}
+	stood := map[string]string{} // namespaces of the parameters, by kind and name
 	for _, o := range s.params {
 		gk := o.GroupVersionKind().GroupKind()
 		if _, ok := wanted[gk]; !ok {
@@ -305,15 +306,19 @@ func (s *Set) needs(w Where, out *InForce, bindings []Binding) (definitions, par
 			return nil, nil, err
 		}
 		o = o.DeepCopy()
+		title := o.GroupVersionKind().String() + " " + o.GetName()
+		switch namespace, isThere := stood[title]; {
+		case isThere && namespace == o.GetNamespace():
+			return nil, nil, fmt.Errorf("%s %s stands there twice, and the one that is applied last would decide: keep one of "+
+				"them", o.GetKind(), o.GetName())
+		case isThere:
+			return nil, nil, fmt.Errorf("%s %s stands there for two namespaces, and the run has one: keep one of them",
+				o.GetKind(), o.GetName())
+		}
+		stood[title] = o.GetNamespace()
 		if o.GetNamespace() != "" || s.namespaced(gk, bindings) {
 			scopes[gk] = true
 			o.SetNamespace(w.Scope.Namespace)
-		}
-		for _, other := range params {
-			if other.GroupVersionKind() == o.GroupVersionKind() && other.GetName() == o.GetName() {
-				return nil, nil, fmt.Errorf("%s %s stands there for two namespaces, and the run has one: keep one of them",
-					o.GetKind(), o.GetName())
-			}
 		}
 		params = append(params, o)
 	}
