@@ -296,6 +296,7 @@ func TestMissedEventsAreListed(t *testing.T) {
 func TestSilentWatchIsRestarted(t *testing.T) {
 	a := newAPI(t)
 	w := startWatch(t, a)
+	eventually(t, "a watch", func() bool { return w.Stats().Watches == 1 }) // one that begins later shows the pod itself
 	o := operation(t, w, a, nil)
 	a.afterPost = func(name string) {
 		a.set(false, func() { a.frozen = true })
