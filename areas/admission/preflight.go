@@ -79,9 +79,15 @@ func (s *Spec) findDifferences(treatments []design.Treatment) (out []area.Findin
 		return nil
 	}
 	from, base := s.filed(treatments[i])
+	if base == nil {
+		return nil
+	}
 	for _, t := range treatments {
+		if t.Baseline || t.Control != area.Ordinary {
+			continue
+		}
 		at, is := s.filed(t)
-		if base == nil || is == nil || at == from || t.Control != area.Ordinary {
+		if is == nil || at == from {
 			continue
 		}
 		for _, says := range is.Unasked(base) {
@@ -94,8 +100,8 @@ func (s *Spec) findDifferences(treatments []design.Treatment) (out []area.Findin
 	return out
 }
 
-// filed is the bundle of a treatment, and what it holds; nil: there is none, or none that can be read, as Validate
-// reports.
+// filed is the path of a treatment's bundle, and what the bundle holds: nil where the treatment has none, or where it
+// cannot be read, which Validate reports.
 func (s *Spec) filed(t design.Treatment) (at string, set *own.Set) {
 	p, err := s.plan(t)
 	if err != nil || p.kind != mechanism.Own {

@@ -157,7 +157,7 @@ func TestWebhookThatIsAwayIsNoPolicy(t *testing.T) {
 }
 
 // TestNothingIsWaitedForThatCountsAtOnce: the API server has counted an objection before it answers, so that beside an
-// engine without counts one that is missing is missing for good. Counts of an engine may still come.
+// engine without counts nothing is gained by waiting. The counts of an engine may still come.
 func TestNothingIsWaitedForThatCountsAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		kind *engine.Kind

@@ -269,8 +269,8 @@ spec: {policyName: p%[1]d, validationActions: [%[2]s]}
 	return file
 }
 
-// TestNothingToGuard: policies in force that deny none of the pods that are tried are in force, and no trespass is
-// named: there is none.
+// TestNothingToGuard: policies in force that deny none of the pods that are tried are in force, and have no
+// trespasses.
 func TestNothingToGuard(t *testing.T) {
 	p := &arm{env: area.Env{Trespasses: true}}
 	p.spec, p.kind = &Spec{Bundle: policiesWith(t, "Deny", "Audit")}, mechanism.Own

@@ -261,8 +261,8 @@ func TestTimeToRevoke(t *testing.T) {
 	}
 }
 
-// TestPermissionsThatStayHaveNoEnd: the time of a permission that was never refused for good has a lower bound only. So
-// has that of one for which no question was answered. A permission that was not withdrawn has no time.
+// TestPermissionsThatStayHaveNoEnd: the time of a permission that was never refused for good has only a lower bound,
+// and so has one about which no question was answered. A permission that was not withdrawn has no time.
 func TestPermissionsThatStayHaveNoEnd(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

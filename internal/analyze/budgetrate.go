@@ -29,7 +29,7 @@ type testimony struct {
 }
 
 // decideAt judges a budget at a rate by the best testimony that decides it, that no other one puts in doubt, and that
-// agrees with the best of all. Where there is none, the budget is undecided.
+// agrees with the best of all. Without such a testimony the budget is undecided.
 func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
 	said := testimonies(b, operation, trace)
 	if len(said) == 0 {

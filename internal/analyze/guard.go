@@ -54,7 +54,7 @@ func (f *areaFigure) unended() int {
 	return len(f.most) - sort.Search(len(f.most), func(i int) bool { return math.IsInf(f.most[i], 1) })
 }
 
-// summary is a quantile or the mean of the lower bounds. Its upper end is that of the upper bounds.
+// summary is a quantile or the mean: of the lower bounds, and as its upper end of the upper bounds.
 func (f *areaFigure) summary(name string) budget.Interval {
 	x := summary(f.least, name)
 	x.Hi = summary(f.most, name).Hi

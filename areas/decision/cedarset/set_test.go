@@ -180,7 +180,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestKeysOfLinksHaveTheirCase: a key that differs from one of Cedar's in case is none to Cedar.
+// TestKeysOfLinksHaveTheirCase: Cedar ignores a key that differs from one of its own in case.
 func TestKeysOfLinksHaveTheirCase(t *testing.T) {
 	const other = `"ARGS": {"?principal": "Shop::User::\"eve\"", "?resource": "Shop::Shelf::\"low\""}}]`
 	s := read(t, shop("linked", strings.TrimSuffix(shopLinks, "}]")+", "+other))
