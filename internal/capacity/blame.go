@@ -12,9 +12,9 @@ import (
 )
 
 // This file decides what a step says in spite of a generator, or a host, that was held up meanwhile. Calls that were
-// held up come together, which makes a rate harder to hold and never easier: a step that held did hold. A step that
-// broke is offered again where the calls that came together can have broken it. Only a generator that cannot keep up
-// makes a step say nothing.
+// held up come together, which makes a rate harder to hold, and easier only for a limiter that saves up what passes
+// while nothing is sent (savedExplains). A step that broke is offered again where the calls that came together can have
+// broken it. Only a generator that cannot keep up makes a step say nothing.
 
 const (
 	// mostTries is how often a rate is offered at which the generator could not keep up, or which a burst can have broken.

@@ -27,6 +27,9 @@ func (r *session) loses(role Role, rate float64, try int) (held bool, goodput fl
 	}
 	goodput = r.seen.goodput(counted)
 	held = n >= young && float64(bad) <= excused(n) && goodput >= 0.9*(1-r.floor())*rate
+	if held && r.savedExplains(step) {
+		return false, goodput, nil
+	}
 	if step.Passed = &held; !held {
 		step.Note = failNote
 	}
@@ -42,6 +45,44 @@ func (r *session) loses(role Role, rate float64, try int) (held bool, goodput fl
 		return r.loses(role, rate, try+1)
 	}
 	return held, goodput, nil
+}
+
+// savedExplains leaves open whether the rate of a step that held holds, where a limiter of the estimated rate would
+// have let all of its calls pass, too, by what it had saved up since it last refused one: the host may have stood still
+// in between, and calls may have been sent late.
+func (r *session) savedExplains(step *Step) bool {
+	traits := r.class().Traits()
+	if !traits.Saves || traits.Windowed || traits.Strands || step.Rate <= r.estimate.Value {
+		return false
+	}
+	r.read()
+	if !r.t.savedExplains(*step, r.estimate.Value) {
+		return false
+	}
+	step.Passed, step.Note = nil, "undecided: the limiter may have saved up as many calls"
+	return true
+}
+
+// savedExplains reports whether a limit of the given rate explains most of the calls by which a step exceeds it.
+func (t Trace) savedExplains(s Step, rate float64) bool {
+	over := lastOverload(t)
+	if len(over) == 0 {
+		return false
+	}
+	refused := over[0].Segment.Start
+	for c := range t.due(refused, s.Segment.Start) {
+		if c.Outcome == load.Refused {
+			refused = max(refused, c.Sent)
+		}
+	}
+	passed, last := 0.0, refused
+	for c := range t.due(over[0].Segment.Start, s.Segment.End) {
+		if c.Outcome.Good() && c.Sent > refused {
+			passed, last = passed+1, max(last, c.Sent)
+		}
+	}
+	unexplained := passed - 1 - rate*(last-refused).Seconds()
+	return unexplained < (s.Rate-rate)*s.Length().Seconds()/2
 }
 
 // leftOpen leaves open whether the rate of a step that broke holds, where calls that came together explain that, and
@@ -195,6 +236,9 @@ func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float
 		// Above the capacity a queue grows by rate ÷ capacity − 1 per second.
 		held = r.seen.waiting(step.Length()/4)-inFlight <= max(12, 0.25*rate)
 	}
+	if held && r.savedExplains(step) {
+		return false, r.seen.goodput(min(5*time.Second, step.Length())), nil
+	}
 	step.Passed, step.Note = &held, "does it last?"
 	if held {
 		r.lasted = max(r.lasted, rate)
@@ -277,10 +321,13 @@ func (r *session) sheds(role Role, rate float64, try int) (held bool, goodput fl
 	if *open && r.lossOverConfirmations(rate) > most {
 		open = new(false) // it held now, and did not before: together it does not
 	}
+	goodput = r.seen.goodput(step.Length() - settled)
+	if *open && r.savedExplains(step) {
+		return false, goodput, nil
+	}
 	if step.Passed = open; !*open {
 		step.Note = failNote
 	}
-	goodput = r.seen.goodput(step.Length() - settled)
 	if again := !*open && role == RoleConfirmLow && r.leftOpen(step, try); again {
 		return r.sheds(role, rate, try+1)
 	}

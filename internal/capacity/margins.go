@@ -94,6 +94,12 @@ func (r *Result) doubtInUpperSide(t Trace, b base, f judgement) string {
 		return fmt.Sprintf("the search offered %d calls, and found no limit that explains all of their answers",
 			t.log().Len())
 	}
+	// The rates of other limits, of places among them, depend on how long calls take.
+	byRate := traits.Limiter && !traits.Places && v.Class != signature.Unknown
+	if !byRate && (b.varied() || r.heldSlowly(t, b)) && t.brokeInCrowd(r.VerifiedHigh) {
+		return "other work kept the processors busy then, and some calls took long at lower rates, too: the target " +
+			"may be able to take more without that work"
+	}
 	served := traits.Served && !traits.Limiter && !traits.Periodic && v.Class != signature.Unknown
 	unrecovered := served || r.heldSlowly(t, b)
 	if before := t.fastestPassedRamp(); unrecovered && t.Allowance == 0 && before > keptUpBefore*r.VerifiedHigh {
@@ -118,6 +124,16 @@ func (t Trace) offeredAt(rate float64) (n int) {
 		}
 	}
 	return n
+}
+
+// brokeInCrowd reports whether other work may have kept the target from its processors each time that a rate broke.
+func (t Trace) brokeInCrowd(rate float64) bool {
+	for _, s := range t.Steps {
+		if s.confirmation() && !*s.Passed && s.Rate == rate && !t.inCrowd(s) {
+			return false
+		}
+	}
+	return true
 }
 
 // heldSlowly reports whether responses at the rate that held took over three times as long as well below it: calls were

@@ -101,12 +101,27 @@ func TestDistrust(t *testing.T) {
 			t.tried(RoleOverload, time.Duration(40+10*i)*time.Second, 200, false, 0, 10*ms)
 		}
 	}
+	crowd := func(more func(*Trace)) func(*Trace) {
+		return func(t *Trace) {
+			more(t)
+			for i := range t.Steps {
+				t.Steps[i].Segment.Effort = &load.Effort{Seconds: 5, CPU: 0.1, Host: &load.Processors{All: 10, Busy: 10}}
+			}
+		}
+	}
+	late := func(t *Trace) { t.tried(RoleConfirmLow, 40*time.Second, 98, true, 0, 40*ms) }
 	for name, c := range map[string]struct {
 		class signature.Class
 		more  func(t *Trace)
 		want  string
 	}{
-		"a queue": {signature.Queue, warm, ""},
+		"a queue":                                     {signature.Queue, warm, ""},
+		"a queue that was fast on a busy host":        {signature.Queue, crowd(warm), ""},
+		"a queue that was slow on a busy host":        {signature.Queue, crowd(late), "other work kept"},
+		"an unknown class that was slow there":        {signature.Unknown, crowd(late), "other work kept"},
+		"places that were slow there":                 {signature.ConcurrencyLimit, crowd(late), "other work kept"},
+		"a limit on the rate that was slow there":     {signature.TokenBucket, crowd(late), ""},
+		"a queue that was slow on an idle host":       {signature.Queue, late, ""},
 		"a queue that kept up with twice as much":     {signature.Queue, faster, "kept up with 210/s"},
 		"a limiter that did":                          {signature.TokenBucket, faster, ""},
 		"a limit of connections that did":             {signature.ConnectionRefused, faster, ""},
@@ -128,6 +143,37 @@ func TestDistrust(t *testing.T) {
 	got := r.doubtInUpperSide(trace, baseOf(trace), judgement{verdict: signature.Verdict{Class: signature.Queue}})
 	if !strings.Contains(got, "500 calls") {
 		t.Errorf("a target that answered 500 calls: %q", got)
+	}
+}
+
+// TestSavedCallsExplain: a rate above the estimate that held shows a higher limit only where the limiter had not saved
+// up as many calls since it last refused one.
+func TestSavedCallsExplain(t *testing.T) {
+	refusing := func(at time.Duration) func(*Trace) {
+		return func(t *Trace) {
+			t.tried(RolePrime, at, 150, true, 0, 3*ms)
+			for i, calls := 0, load.CallsOf(t.Calls); i < len(calls); i++ {
+				if calls[i].Intended >= at && i%3 == 0 {
+					calls[i].Outcome = load.Refused
+				}
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		prime func(t *Trace)
+		want  bool
+	}{
+		"it refused until then":              {refusing(35 * time.Second), false},
+		"the host stood still for 100 ms":    {refusing(34900 * time.Millisecond), true},
+		"it last refused ten seconds before": {refusing(25 * time.Second), true},
+	} {
+		var trace Trace
+		trace.tried(RoleOverload, 10*time.Second, 200, false, 0, 3*ms)
+		c.prime(&trace)
+		trace.tried(RoleConfirmHigh, 40*time.Second, 102, true, 0, 3*ms)
+		if got := trace.savedExplains(trace.Steps[len(trace.Steps)-1], 100); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
 	}
 }
 
