@@ -55,7 +55,7 @@ func TestObjectivesAreReported(t *testing.T) {
 	}{
 		"held": {
 			steps:   map[float64]*bool{10: &held, 20: &missed},
-			text:    "holds its " + objective + " up to 10.00 /s, and not at 20.00 /s",
+			text:    "holds its " + objective + " up to 10.00 /s, and misses it at 20.00 /s; in between it is open",
 			verdict: report.None, reason: "no budget limits the rate at which the latency objective holds",
 		},
 		"missed": {

@@ -10,6 +10,20 @@ import (
 	"tare/internal/stat"
 )
 
+const (
+	// sloTries bounds the rates at which an objective is tried, and sloLongest how long each of them is held.
+	sloTries, sloLongest = 7, 30 * time.Second
+	// sloBuilds is how long calls do not count at first: a queue near the capacity takes a while to build up.
+	sloBuilds = 3 * time.Second
+	// sloLeast is how long an objective has to hold: a pause every few seconds belongs to what callers meet.
+	sloLeast = 10 * time.Second
+	// sloLevel is that of each look at whether an objective holds.
+	sloLevel = 0.99
+	// sloNear is the ratio of a rate at which the objective is not shown to hold to one at which it is, at which the
+	// search ends.
+	sloNear = 1.1
+)
+
 // slo searches the highest rate at which at most a given share of the calls takes longer than the objective, between 0
 // and the capacity, or the highest rate that was held.
 func (r *session) slo() error {
@@ -17,12 +31,12 @@ func (r *session) slo() error {
 		return nil
 	}
 	r.read()
-	held, broke, rate := 0.0, 0.0, Assess(r.t).Rate*0.9
+	held, above, rate := 0.0, 0.0, Assess(r.t).Rate*0.9
 	if rate <= 0 {
 		rate = r.fastest
 	}
-	for range 7 {
-		if !(rate > 0) || held > 0 && broke > 0 && broke < 1.04*held {
+	for range sloTries {
+		if !(rate > 0) || held > 0 && above > 0 && above < sloNear*held || r.remaining() < sloLongest/2 {
 			return nil
 		}
 		ok, err := r.meets(rate)
@@ -34,38 +48,36 @@ func (r *session) slo() error {
 		case ok:
 			held = rate
 		default:
-			broke = rate
+			above = rate // it misses the objective, or noise leaves that open
 		}
 		switch {
-		case broke == 0:
+		case above == 0:
 			rate = min(1.1*rate, r.o.MaxRate)
 		case held == 0:
-			rate = broke / 2
+			rate = above * 0.7
 		default:
-			rate = math.Sqrt(held * broke)
+			rate = math.Sqrt(held * above)
 		}
 	}
 	return nil
 }
 
-// meets tries whether the objective holds at rate, by a sequential test over batches: calls that follow one another
-// share their fate, so that only the batches count as samples. What is left open counts as not met.
+// meets tries whether the objective holds at rate, by a sequential test. What is left open counts as not met.
 func (r *session) meets(rate float64) (bool, error) {
 	if err := r.drain("before an objective is tried"); err != nil {
 		return false, err
 	}
-	batch := max(lasting(rate, time.Second/2, 20), r.o.SLO/2)
-	const builds = 3 * time.Second // a queue near the capacity takes a while to build up
-	begun, next := r.s.Now()+builds, builds+5*batch+r.o.SLO
+	begun, next := r.s.Now()+sloBuilds, sloBuilds+max(lasting(rate, 2*time.Second, 300), r.o.SLO)+r.o.SLO
 	var met *bool
-	length := builds + max(20*batch, 10*time.Second) + r.o.SLO
-	step, err := r.offer(RoleSLO, rate, length, func(elapsed time.Duration) bool {
+	step, err := r.offer(RoleSLO, rate, sloBuilds+max(sloLongest, 20*r.o.SLO), func(elapsed time.Duration) bool {
 		if elapsed < next {
 			return false
 		}
-		next = elapsed + batch
-		met = r.within(begun, elapsed-builds, batch)
-		return met != nil
+		// The looks are further and further apart: each of them may err.
+		next = elapsed + (elapsed-sloBuilds)/2
+		var open bool
+		met, open = r.within(begun, elapsed-sloBuilds-r.o.SLO)
+		return !open
 	})
 	if err != nil {
 		return false, err
@@ -76,23 +88,86 @@ func (r *session) meets(rate float64) (bool, error) {
 	return met != nil && *met, nil
 }
 
-// within tests the batches since begun that are old enough to tell. An objective that is missed only with the delays by
-// the generator is left open.
-func (r *session) within(begun, elapsed, batch time.Duration) *bool {
-	// of calls that are older than the objective
-	held, _ := r.share(begun, elapsed-r.o.SLO, batch, r.o.SLOShare, false, func(c *load.Call) bool {
-		return endedBadly(c) || c.Response() > r.o.SLO
-	})
-	if held == nil || *held {
-		return held
+// within tests the calls that were due within d from begun on: nil where noise leaves open whether the objective holds;
+// open: more calls may decide it. An objective that is missed only with the delays by the generator is left open.
+func (r *session) within(begun, d time.Duration) (held *bool, open bool) {
+	all := r.missing(begun, d, false, func(c *load.Call) time.Duration { return c.Response() })
+	switch held = all.decided(r.o.SLOShare); {
+	case held == nil:
+		return nil, all.mayHold(r.o.SLOShare, d, sloLongest)
+	case *held && d < sloLeast:
+		return nil, true
+	case *held:
+		return held, false
 	}
-	without, _ := r.share(begun, elapsed-r.o.SLO, batch, r.o.SLOShare, true, func(c *load.Call) bool {
-		return endedBadly(c) || c.Response() > r.o.SLO+c.Lateness()
-	})
-	if without == nil || *without {
-		return nil
+	without := r.missing(begun, d, true, func(c *load.Call) time.Duration { return c.Response() - c.Lateness() })
+	if w := without.decided(r.o.SLOShare); w == nil || *w {
+		return nil, d < sloLongest/2
 	}
-	return held
+	return held, false
+}
+
+// A missed is how many calls missed an objective, as far as they tell of independent ones: calls that follow one
+// another share their fate.
+type missed struct{ over, of float64 }
+
+// missing counts the calls that were due within d from begun on and did not end well within the objective, by the times
+// that took gives. Calls that were held back are left out if apart is set.
+func (r *session) missing(
+	begun, d time.Duration, apart bool, took func(*load.Call) time.Duration,
+) missed {
+	var times, over []float64
+	n := 0.0
+	var stopped heldBack
+	for c := range r.due(begun, begun+d) {
+		if stopped.disturbs(c) && apart {
+			continue
+		}
+		// How much longer than twice the objective a call takes says nothing of whether others miss it.
+		one, response := 0.0, min(2*r.o.SLO, took(c))
+		if c.Done == 0 {
+			response = 2 * r.o.SLO
+		}
+		if endedBadly(c) || response > r.o.SLO {
+			one = 1
+			n++
+		}
+		times, over = append(times, float64(response)), append(over, one)
+	}
+	each := max(stat.Inefficiency(times), stat.Inefficiency(over))
+	return missed{n / each, float64(len(times)) / each}
+}
+
+// interval is that of the share that misses the objective. It is as wide as that of whole calls, rounded to the worse.
+func (m missed) interval() (lo, hi float64) {
+	n := uint64(m.of)
+	low, ok := stat.BinomialInterval(min(n, uint64(m.over)), n, sloLevel)
+	high, _ := stat.BinomialInterval(min(n, uint64(math.Ceil(m.over))), n, sloLevel)
+	if !ok {
+		return 0, 1
+	}
+	return low.Lo, high.Hi
+}
+
+// decided says whether at most a share of the calls misses the objective; nil where that is open.
+func (m missed) decided(most float64) *bool {
+	switch lo, hi := m.interval(); {
+	case hi <= most:
+		return new(true)
+	case lo > most:
+		return new(false)
+	}
+	return nil
+}
+
+// mayHold reports whether it would be shown that the objective holds, if it went on like this from d to longest.
+func (m missed) mayHold(most float64, d, longest time.Duration) bool {
+	if d < 5*time.Second {
+		return true
+	}
+	more := longest.Seconds() / d.Seconds()
+	_, hi := missed{m.over * more, m.of * more}.interval()
+	return hi <= most
 }
 
 // share tests whether at most most of the calls that were due within d from begun on are bad: nil where noise leaves it

@@ -120,11 +120,15 @@ func (c *Capacity) withinObjective() string {
 	if c.Objective != nil {
 		objective += " (" + c.Objective.String() + ")"
 	}
+	const wide = 1.15 // the ratio of the two rates from which on what lies between them is worth a word
 	switch {
+	case c.SLORate != nil && c.SLOFails != nil && *c.SLOFails > wide**c.SLORate:
+		return "holds " + objective + " up to " + Rate(*c.SLORate) + " /s, and misses it at " + Rate(*c.SLOFails) +
+			" /s; in between it is open"
 	case c.SLORate != nil && c.SLOFails != nil:
-		return "holds " + objective + " up to " + Rate(*c.SLORate) + " /s, and not at " + Rate(*c.SLOFails) + " /s"
+		return "holds " + objective + " up to " + Rate(*c.SLORate) + " /s, and misses it at " + Rate(*c.SLOFails) + " /s"
 	case c.SLORate != nil:
-		return "holds " + objective + " up to " + Rate(*c.SLORate) + " /s"
+		return "holds " + objective + " up to " + Rate(*c.SLORate) + " /s; above that it is open"
 	case c.SLOFails != nil:
 		return "misses " + objective + " at " + Rate(*c.SLOFails) + " /s; no rate was seen to hold it"
 	case c.Objective != nil:
