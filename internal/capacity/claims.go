@@ -198,10 +198,13 @@ func (t Trace) leastHeld(v signature.Verdict) time.Duration {
 // reach the objective. No rate beyond the capacity is one. Beside it is the lowest one above it at which the objective
 // did not hold.
 func (r *Result) sloRate(t Trace) {
-	var missed []float64
+	var missed, crowded []float64
+	varied := baseOf(t).varied()
 	for i := range t.Steps {
 		switch s := &t.Steps[i]; {
 		case s.Role != RoleSLO || s.Passed == nil:
+		case !*s.Passed && varied && t.inCrowd(*s):
+			crowded = append(crowded, s.Rate)
 		case !*s.Passed:
 			missed = append(missed, s.Rate)
 		case t.keptUp(s) && (!r.Broke || r.Rate > 0 && s.Rate <= r.Hi):
@@ -215,6 +218,9 @@ func (r *Result) sloRate(t Trace) {
 	}
 	if t.SLO > 0 && t.Stop != StopLadder && r.SLORate == 0 && r.SLOFails == 0 {
 		r.SLOUnknown = t.sloUnknown()
+		if len(crowded) > 0 {
+			r.SLOUnknown = "other work kept the processors busy when it was missed at " + unit.PerSecond(slices.Min(crowded))
+		}
 	}
 }
 

@@ -116,6 +116,9 @@ func (r *Report) answer() []remark {
 			class = bad
 		}
 		out = append(out, remark{"capacity", strings.Join(nonEmpty(r.headline(c), c.verified()), " · "), class})
+		if text := c.withinObjective(); text != "" {
+			out = append(out, remark{"objective", text, ""})
+		}
 		for _, x := range slices.Concat(c.answers(), c.afterwards()) {
 			if x.Word != "" {
 				out = append(out, x)
