@@ -598,13 +598,12 @@ func TestGrowthForms(t *testing.T) {
 	}
 	stepped := unfit
 	stepped.Step, stepped.BreaksBudgetAt = &Step{From: 30, To: 100, Factor: 3}, nil
-	stepped.Reason += "; the budget is exceeded from the smallest size on"
+	stepped.Reason += "; the budget is exceeded at 1–30, kept at 100–3000"
 	for want, g := range map[string]Growth{
 		"load.cpu: no law is named: " + misses + "; over 1–3000; breaks load.cpu <= 12us between n = 1000 and 3000; its " +
 			"growth from the smallest to the largest size lies between -0.1 % and 0.2 %": unfit,
-		"load.cpu: no single law: step between n = 30 and 100: ×3; " + misses + "; the budget is exceeded from the " +
-			"smallest size on, over 1–3000; its growth from the smallest to the largest size lies between -0.1 % and " +
-			"0.2 %": stepped,
+		"load.cpu: no single law: step between n = 30 and 100: ×3; " + misses + "; the budget is exceeded at 1–30, kept at " +
+			"100–3000, over 1–3000; its growth from the smallest to the largest size lies between -0.1 % and 0.2 %": stepped,
 	} {
 		if got := (&Report{}).law(&g); got != want {
 			t.Errorf("\n%s\n, want\n%s", got, want)

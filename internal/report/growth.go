@@ -182,8 +182,7 @@ func (g *Growth) remarks() []string {
 	if c := g.BreaksBudgetAt; c != nil {
 		out = append(out, "breaks "+orElse(g.Budget, "its budget")+" "+c.where(g))
 	}
-	noReason := g.Step != nil && g.Best != "" || g.Bend != nil || g.Exact // in the headline
-	if g.BreaksBudgetAt == nil && noReason {
+	if g.Law != "" || g.Step != nil && g.Best != "" || g.Bend != nil { // the headline does not give the reason
 		for part := range strings.SplitSeq(g.Reason, "; ") {
 			if strings.HasPrefix(part, "the budget") {
 				out = append(out, part)

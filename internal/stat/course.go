@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // A course is a fitted cost by size: a law, a law with a step, or one with a bend.
@@ -59,7 +60,7 @@ func (g *GrowthFit) describe(d costs, y []float64, without [][]float64, t turn, 
 	switch {
 	case len(t.steps) > 0:
 		g.step(d, without, t.steps, o)
-		g.breaksWithStep(d, full.(stepCourse), o)
+		g.breaksWithStep(d, y, full.(stepCourse), o)
 		return
 	case t.hinge != nil || t.ceiling != nil:
 		k := kneeOf(full, d.placed(full, y, o.Level), along)
@@ -113,19 +114,16 @@ func (d costs) missed(full course, deleted []course, y []float64, without [][]fl
 }
 
 // breaksBetween finds the neighbouring sizes between which the cost first exceeds the budget, by what was measured
-// alone: it is below the budget up to Lo, and above it at Hi.
+// alone: it is below the budget up to Lo, and above it at Hi. If a larger size keeps the budget again, the reason says
+// which sizes do.
 func (g *GrowthFit) breaksBetween(d costs, y []float64, o GrowthOptions) {
 	if math.IsNaN(o.Budget) {
 		return
 	}
 	limit := math.Log(o.Budget)
 	first := slices.IndexFunc(y, func(v float64) bool { return v >= limit })
-	switch first {
-	case -1:
-		g.Reason = joined(g.Reason, "the budget is not reached at any size that was measured")
-		return
-	case 0:
-		g.Reason = joined(g.Reason, "the budget is exceeded from the smallest size on")
+	if first <= 0 {
+		g.unbroken(d, o.Budget)
 		return
 	}
 	lo, hi := first-1, first
@@ -141,6 +139,70 @@ func (g *GrowthFit) breaksBetween(d costs, y []float64, o GrowthOptions) {
 		e.Hi = d.n[hi]
 	}
 	g.Breaks = &e
+	if d.contradicts(&e, o.Budget) {
+		g.unbroken(d, o.Budget)
+	}
+}
+
+// contradicts reports whether a size below a break's interval is known to exceed the budget, or one above to keep it.
+func (d costs) contradicts(e *Estimate, budget float64) bool {
+	for i, n := range d.n {
+		switch s := d.side(i, budget); {
+		case s == exceeded && n < e.Lo, s == kept && n > e.Hi:
+			return true
+		}
+	}
+	return false
+}
+
+// What a size's own interval says of the budget.
+const (
+	exceeded = iota
+	kept
+	undecided
+)
+
+// side returns on which side of the budget size number i lies, by the interval with which a budget on it is judged.
+func (d costs) side(i int, budget float64) int {
+	e, err := MedianInterval(d.log[i], 1-LookAlpha)
+	switch limit := math.Log(budget); {
+	case err != nil:
+		return undecided
+	case e.Lo > limit:
+		return exceeded
+	case e.Hi <= limit:
+		return kept
+	}
+	return undecided
+}
+
+// unbroken adds to the reason at which measured sizes the budget is exceeded and kept, by their own intervals.
+func (g *GrowthFit) unbroken(d costs, budget float64) {
+	var at [undecided + 1][]string
+	for i := 0; i < len(d.n); i++ {
+		s, sizes, from := d.side(i, budget), fmt.Sprint(d.n[i]), i
+		for i+1 < len(d.n) && d.side(i+1, budget) == s {
+			i++
+		}
+		if i > from {
+			sizes += fmt.Sprintf("–%v", d.n[i])
+		}
+		at[s] = append(at[s], sizes)
+	}
+	if len(at[exceeded]) == 0 && len(at[undecided]) == 0 {
+		g.Reason = joined(g.Reason, "the budget is not reached at any size")
+		return
+	}
+	var said []string
+	for s, word := range []string{exceeded: "exceeded", kept: "kept", undecided: "undecided"} {
+		switch {
+		case len(at[s]) == 1 && len(at[exceeded])+len(at[kept])+len(at[undecided]) == 1:
+			said = append(said, word+" at every size")
+		case len(at[s]) > 0:
+			said = append(said, word+" at "+strings.Join(at[s], " and "))
+		}
+	}
+	g.Reason = joined(g.Reason, "the budget is "+strings.Join(said, ", "))
 }
 
 // own is the interval of one size's logarithm by itself; the whole line for few blocks.
@@ -244,7 +306,7 @@ func (g *GrowthFit) breaks(d costs, y []float64, full course, deleted []course, 
 	}
 	at := reach(full, o.Budget)
 	if at == 0 || at > farthest {
-		g.unbroken(at == 0)
+		g.unbroken(d, o.Budget)
 		return
 	}
 	part, never := make([]float64, len(deleted)), false
@@ -259,6 +321,10 @@ func (g *GrowthFit) breaks(d costs, y []float64, full course, deleted []course, 
 		if at <= d.n[len(d.n)-1] {
 			g.otherForms(d, y, &e, o)
 		}
+	}
+	if d.contradicts(&e, o.Budget) {
+		g.breaksBetween(d, y, o)
+		return
 	}
 	g.Breaks, g.Extrapolated = &e, at > extrapolated*d.n[len(d.n)-1]
 }
@@ -288,18 +354,6 @@ func (g *GrowthFit) otherForms(d costs, y []float64, e *Estimate, o GrowthOption
 	}
 }
 
-// unbroken says why there is no size at which the cost exceeds the budget.
-func (g *GrowthFit) unbroken(always bool) {
-	reason := "the budget is not reached at any size"
-	if always {
-		reason = "the budget is exceeded at every size"
-		if g.Step != nil && g.Step.Factor.Value < 1 {
-			reason = "the budget is exceeded from the smallest size on"
-		}
-	}
-	g.Reason = joined(g.Reason, reason)
-}
-
 // joined joins two reasons; either may be empty.
 func joined(a, b string) string {
 	if a == "" || b == "" {
@@ -310,13 +364,13 @@ func joined(a, b string) string {
 
 // breaksWithStep finds where the cost exceeds the budget if the cost jumps. A jackknife on the scale of N does not
 // apply to a jump: the interval is where the band's upper and lower bound reach the budget.
-func (g *GrowthFit) breaksWithStep(d costs, s stepCourse, o GrowthOptions) {
+func (g *GrowthFit) breaksWithStep(d costs, y []float64, s stepCourse, o GrowthOptions) {
 	if math.IsNaN(o.Budget) {
 		return
 	}
 	at, in := s.reach(s.At, o.Budget)
 	if at == 0 || at > farthest {
-		g.unbroken(at == 0)
+		g.unbroken(d, o.Budget)
 		return
 	}
 	lo, inLo := s.reach(func(n float64) float64 { return g.Band(n).Hi }, o.Budget)
@@ -331,6 +385,10 @@ func (g *GrowthFit) breaksWithStep(d costs, s stepCourse, o GrowthOptions) {
 		hi = math.Inf(1)
 	}
 	g.Breaks = &Estimate{Value: at, Lo: min(lo, at), Hi: max(hi, at), Level: o.Level, N: d.blocks()}
+	if d.contradicts(g.Breaks, o.Budget) {
+		g.breaksBetween(d, y, o)
+		return
+	}
 	g.BreaksInStep, g.Extrapolated = in, at > extrapolated*d.n[len(d.n)-1]
 }
 

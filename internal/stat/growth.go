@@ -83,8 +83,9 @@ type GrowthFit struct {
 	Knee *Knee
 	Step *Step
 	// Breaks is the size at which the cost – by the step or the knee if there is one, else by Best – reaches the budget;
-	// Hi is +Inf where it might never. Nil without a budget or where the cost never reaches it or has it exceeded at any
-	// size (Reason says which).
+	// Hi is +Inf where it might never. Nil without a budget or where the cost never reaches it or exceeds it at the
+	// smallest size: then Reason says at which measured sizes it is exceeded. Where a measured size contradicts the form,
+	// Breaks lies between measured sizes.
 	Breaks       *Estimate
 	BreaksInStep bool   // the budget breaks in the step: Breaks lies between its sizes, and no nearer is known
 	Extrapolated bool   // Breaks lies beyond 3 times the largest measured size
@@ -179,7 +180,7 @@ func (g *GrowthFit) name(d costs) {
 	case first == 0 && last < math.Pow(10, namingDecades) || last < first*math.Pow(10, namingDecades)*(1-1e-9):
 		g.Reason = fmt.Sprintf("the sizes span less than %d decades", namingDecades)
 	case g.Best.Law == Constant || slices.Contains(g.Tied, Constant):
-		g.Reason = "no growth stands out from the noise"
+		g.Reason = "no law of growth fits clearly better than a constant"
 	case len(g.Tied) > 0:
 		g.Reason = "several laws fit equally well"
 	default:

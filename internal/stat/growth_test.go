@@ -284,13 +284,59 @@ func TestNoFormWhereTheBestMisses(t *testing.T) {
 			if c.hi > 0 {
 				t.Errorf("%s: no break: %q", name, g.Reason)
 			}
-			if falls := strings.HasSuffix(g.Reason, "the budget is exceeded from the smallest size on"); !falls {
+			if falls := strings.HasSuffix(g.Reason, "the budget is exceeded at 1–10, kept at 30–3000"); !falls {
 				t.Errorf("%s: %q", name, g.Reason)
 			}
 		case c.unfit && (b.Lo != c.lo || b.Hi != c.hi), b.Lo < c.lo || b.Hi > c.hi:
 			t.Errorf("%s breaks at %+v, want between %v and %v", name, *b, c.lo, c.hi)
 		}
 	}
+}
+
+// TestBudgetAtMeasuredSizes: what is said of the budget does not contradict the measured sizes where the cost falls, or
+// where one size differs by no more than the margin.
+func TestBudgetAtMeasuredSizes(t *testing.T) {
+	for name, c := range map[string]struct {
+		at     func(n float64) float64
+		budget float64
+		reason string
+	}{
+		"falls by 7 %": {
+			func(n float64) float64 { return 1.08 - 0.02*math.Log10(n) }, 1.05,
+			"exceeded at 1–10, kept at 100–10000, undecided at 30",
+		},
+		"one size": {bump, 1.05, "exceeded at 100, kept at 1–30 and 300–10000"},
+		"rises, one size": {
+			func(n float64) float64 { return bump(n) * (1 + n/1e5) }, 1.05,
+			"exceeded at 100 and 10000, kept at 1–30 and 300–3000",
+		},
+		"exceeded by all": {bump, 0.9, "exceeded at every size"},
+		"not reached":     {bump, 1.2, "not reached at any size"},
+		"at the budget": {
+			func(float64) float64 { return 1 }, 1,
+			"undecided at every size",
+		},
+		"falls in a step": {
+			jumping(0.95, func(float64) float64 { return 1 }), 0.98,
+			"exceeded at 1–1000, kept at 3000–10000",
+		},
+	} {
+		sizes := []float64{1, 3, 10, 30, 100, 300, 1000, 3000, 10000}
+		g, err := FitGrowth(sizes, costsOf(sizes, c.at, 10, 0.003), GrowthOptions{Level: 0.95, Budget: c.budget, Margin: 0.1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(g.Reason, "the budget is "+c.reason) {
+			t.Errorf("%s: %q, breaks %+v", name, g.Reason, g.Breaks)
+		}
+	}
+}
+
+func bump(n float64) float64 {
+	if n == 100 {
+		return 1.09
+	}
+	return 1
 }
 
 // TestBreaksHoldForOtherForms: where a budget breaks between measured sizes, the interval holds the truth also of costs

@@ -188,7 +188,10 @@ func exactly(v float64, blocks int, o GrowthOptions) GrowthFit {
 	g.Constant = &none
 	g.Band = func(float64) Estimate { return point(v) }
 	if !math.IsNaN(o.Budget) {
-		g.unbroken(v > o.Budget)
+		g.Reason = "the budget is not reached at any size"
+		if v > o.Budget {
+			g.Reason = "the budget is exceeded at every size"
+		}
 	}
 	return g
 }

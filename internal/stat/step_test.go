@@ -191,7 +191,7 @@ func TestBreaksWithStep(t *testing.T) {
 			at: jumping(3, func(n float64) float64 { return 100 + 0.2*n }), budget: 36000, lo: 55000,
 			hi: 64000, far: true,
 		},
-		"down, only first": {at: jumping(0.5, four), budget: 3e-6, reason: "from the smallest size on"},
+		"down, only first": {at: jumping(0.5, four), budget: 3e-6, reason: "exceeded at 10–1999, kept at 2001–10000"},
 	} {
 		g := fit(t, cache, costsOf(cache, c.at, 10, 0.01), c.budget)
 		if g.Step == nil {
