@@ -7,7 +7,8 @@ import (
 	"tare/internal/report"
 )
 
-// TestBatchesWithFailedCalls: a program whose calls fail quickly does not take less time for those that it answers.
+// TestBatchesWithFailedCalls: a program whose calls fail quickly takes no less time, CPU time, instructions or memory
+// for those that it answers.
 func TestBatchesWithFailedCalls(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -22,35 +23,35 @@ func TestBatchesWithFailedCalls(t *testing.T) {
 		"few failed":        {.001, .5, report.Improved, report.Pass},
 		"failed and slower": {.5, 3, report.Regressed, report.Fail},
 	} {
-		x := pulls("check.wall <= +20%")
-		x.operations = []string{"check"}
-		r := x.record()
-		for _, trial := range r.Trials {
-			share, factor := 0., 1.
-			if trial.Treatment == "accessor=cached" {
-				share, factor = c.failed, c.faster
+		for metric, cost := range map[string]float64{"wall": 1e-6, "cpu": 1e-6, "instructions": 1e8, "allocated": 1e7} {
+			x := pulls("check." + metric + " <= +20%")
+			x.operations = []string{"check"}
+			r := x.record()
+			for _, trial := range r.Trials {
+				share, factor := 0., 1.
+				if trial.Treatment == "accessor=cached" {
+					share, factor = c.failed, c.faster
+				}
+				b := record.Batches{
+					Treatment: trial.Treatment, Block: trial.Block, Operation: "check", Metric: "error", N: 5000,
+					Values: []float64{share},
+				}
+				spent := b
+				spent.Metric, spent.Values = metric, nil
+				for j := range 16 {
+					spent.Values = append(spent.Values, cost*factor*(1+float64(j%5)/1000))
+				}
+				trial.Batches = []record.Batches{spent, b}
 			}
-			b := record.Batches{
-				Treatment: trial.Treatment, Block: trial.Block, Operation: "check", Metric: "error", N: 5000,
-				Values: []float64{share},
-			}
-			for i := range trial.Batches {
-				if trial.Batches[i].Metric == "wall" {
-					for j := range trial.Batches[i].Values {
-						trial.Batches[i].Values[j] = 1e-6 * factor * (1 + float64(j%5)/1000)
-					}
+			rep := reportOf(t, r)
+			for _, e := range rep.Effects {
+				if e.Metric == metric && e.Verdict != c.effect {
+					t.Errorf("%s, %s: %s of %v [%v, %v], want %s", name, metric, e.Verdict, e.Estimate, e.Lo, e.Hi, c.effect)
 				}
 			}
-			trial.Batches = append(trial.Batches, b)
-		}
-		rep := reportOf(t, r)
-		for _, e := range rep.Effects {
-			if e.Metric == "wall" && e.Verdict != c.effect {
-				t.Errorf("%s: %s of %v [%v, %v], want %s", name, e.Verdict, e.Estimate, e.Lo, e.Hi, c.effect)
+			if len(rep.Budgets) != 1 || rep.Budgets[0].Verdict != c.budget {
+				t.Errorf("%s, %s: budgets %+v, want %s", name, metric, rep.Budgets, c.budget)
 			}
-		}
-		if len(rep.Budgets) != 1 || rep.Budgets[0].Verdict != c.budget {
-			t.Errorf("%s: budgets %+v, want %s", name, rep.Budgets, c.budget)
 		}
 	}
 }

@@ -218,7 +218,7 @@ func (a *analysis) alsoKept(out report.SLO) report.SLO {
 		return out
 	}
 	out.Verdict = report.Inconclusive
-	out.Note = strings.Join(append(nonEmpty(out.Note), a.cmp.failedUnder(out.Operation, out.Treatment)), "; ")
+	out.Note = strings.Join(append(nonEmpty(out.Note), a.cmp.failedUnder("response", out.Operation, out.Treatment)), "; ")
 	return out
 }
 

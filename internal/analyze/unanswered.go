@@ -133,17 +133,20 @@ func (d *dataset) neverAnswered(m *measure) *measure {
 			found = true
 		case costs:
 			each := i < len(m.weight) && m.weight[i] == float64(s.Len()) // a value is of one run
-			wall := m.metric.Name == metric.Wall.Name
+			spent := slices.Contains(spentOnCalls, m.metric.Name)
 			share, unread := 0.0, m.unreadOf(i)
 			if failed != nil && failed.value[i] > 0 {
 				share = failed.value[i]
 			}
-			if !wall && m.metric.Name != metric.Service.Name || share == 0 && unread == 0 {
+			if spent && m.metric.Name != metric.Wall.Name {
+				unread = 0 // more calls of another tool, of which it gives no cost
+			}
+			if !spent && m.metric.Name != metric.Service.Name || share == 0 && unread == 0 {
 				continue
 			}
 			answered := s.neverAnswered(share)
-			if run := d.unblocked && each; wall && !run {
-				answered = s.ofAnswered(share)
+			if run := d.unblocked && each && m.metric.Name == metric.Wall.Name; spent && !run {
+				answered = s.ofAnswered(share, never(&m.metric))
 			}
 			answered = answered.andUnread(unread)
 			x.value[i], x.samples[i], found = stat.SortedMedian(answered.Values), answered, true
@@ -168,26 +171,43 @@ func (s costs) andUnread(n int) costs {
 	return costs{append(s.Values, slices.Repeat([]float64{stat.Never}, min(n, 9*s.Len()))...)}
 }
 
-// ofAnswered are the times of batches for each call that was answered, if the share that failed took no time.
-func (s costs) ofAnswered(share float64) costs {
+// spentOnCalls are what a batch gives as a total of its calls, those that failed among them.
+var spentOnCalls = []string{
+	metric.Wall.Name, metric.CPU.Name, metric.Instructions.Name, metric.Allocations.Name, metric.Allocated.Name,
+}
+
+// ofAnswered are the times or costs of batches for each call that was answered, if the share that failed took nothing;
+// unanswerable if none was.
+func (s costs) ofAnswered(share, unanswerable float64) costs {
 	values := make(stat.Values, 0, s.Len())
 	for _, v := range s.Values {
-		answered := stat.Never
+		answered := unanswerable
 		if share < 1 {
-			answered = min(v/(1-share), stat.Never)
+			answered = min(v/(1-share), unanswerable)
 		}
 		values = append(values, answered)
 	}
 	return costs{values}
 }
 
-// A time or a change beyond these is one of calls that were never answered.
+// A time in seconds or a change beyond these is one of calls that were never answered.
 const (
-	longestTime = 1e6 // seconds
+	longestTime = 1e6
 	mostChange  = 1e4
 )
 
-// alsoAnswered makes the interval of an effect on times that of both readings.
+// never is what a call costs that was never answered, and longest is the cost beyond which it was not. Counts of
+// instructions and bytes are larger than any time.
+func never(m *metric.Metric) float64 { return stat.Never * longest(m) / longestTime }
+
+func longest(m *metric.Metric) float64 {
+	if m.Unit == metric.Seconds || m.Unit == metric.CPUSeconds {
+		return longestTime
+	}
+	return 1e9 * longestTime
+}
+
+// alsoAnswered makes the interval of an effect on times, or on costs of batches, that of both readings.
 func (c *comparison) alsoAnswered(x *contrast, base, treated string, g gate) error {
 	if c.answered == nil {
 		return nil
@@ -200,7 +220,7 @@ func (c *comparison) alsoAnswered(x *contrast, base, treated string, g gate) err
 	if err != nil {
 		return err
 	}
-	x.failed, x.unknown = c.failedUnder(g.operation, base, treated), y.base > longestTime
+	x.failed, x.unknown = c.failedUnder(g.metric, g.operation, base, treated), y.base > longest(&x.metric)
 	x.asEnded, x.test, x.mean = x.test, hull(x.test, y.test), hull(x.mean, y.mean)
 	return nil
 }
@@ -225,9 +245,11 @@ func hull(f, g func(level float64) (stat.Test, error)) func(level float64) (stat
 }
 
 // failedUnder says how many calls of an operation failed under each of some treatments.
-func (c *comparison) failedUnder(operation string, treatments ...string) string {
-	const means = ", and a call that failed is not answered in any time"
-	text := ""
+func (c *comparison) failedUnder(name, operation string, treatments ...string) string {
+	means, text := ", and a call that failed is not answered in any time", ""
+	if slices.Contains(spentOnCalls, name) && name != metric.Wall.Name {
+		means = ", and how much of the " + name + " the answered calls took is not known"
+	}
 	for i, id := range treatments {
 		m := c.find(id, operation, metric.Error.Name)
 		if m == nil && c.find(id, operation, metric.Service.Name).unreadCalls() > 0 { // the file does not say what failed
@@ -251,7 +273,7 @@ func (c *comparison) failedUnder(operation string, treatments ...string) string 
 
 // unbounded reports whether so many calls failed that an effect on times has no bound.
 func (c *contrast) unbounded() bool {
-	most := longestTime
+	most := longest(&c.metric)
 	if c.effect.Kind == kindRatio {
 		most = math.Log(mostChange)
 	}
@@ -300,9 +322,13 @@ func (a *analysis) noteLeftOpen(family []*contrast) {
 
 // comparedTwice judges a budget of a comparison in both readings. It is decided where both agree.
 func (a *analysis) comparedTwice(b *budget.Budget, treatment string) finding {
-	c, times := a.cmp, []string{metric.Response.Name, metric.Service.Name, metric.Wall.Name, metric.Error.Name}
-	if c.answered == nil || !slices.Contains(times, b.Metric) {
+	c, times := a.cmp, []string{metric.Response.Name, metric.Service.Name, metric.Error.Name}
+	if c.answered == nil || !slices.Contains(times, b.Metric) && !slices.Contains(spentOnCalls, b.Metric) {
 		return a.compared(b, treatment)
+	}
+	most := longestTime
+	if m, ok := metric.Find(b.Metric); ok {
+		most = longest(&m)
 	}
 	defer func() { a.cmp = c }()
 	in := func(x *comparison, b *budget.Budget, treatment string) finding {
@@ -319,7 +345,7 @@ func (a *analysis) comparedTwice(b *budget.Budget, treatment string) finding {
 		i := slices.IndexFunc(c.arms, func(t design.Treatment) bool { return t.ID == treatment })
 		base, _ := c.baselineOf(&c.arms[i])
 		own := *b
-		if own.Limit.Against = budget.Absolute; in(c.answered, &own, base.ID).Value > longestTime {
+		if own.Limit.Against = budget.Absolute; in(c.answered, &own, base.ID).Value > most {
 			g.why = "no time is known of the baseline"
 		}
 		of = []string{base.ID, treatment}
@@ -327,7 +353,6 @@ func (a *analysis) comparedTwice(b *budget.Budget, treatment string) finding {
 	if g.why != "" {
 		g.Interval, g.verdict = budget.Interval{Lo: math.Inf(-1), Hi: math.Inf(1)}, report.Inconclusive
 	}
-	most := longestTime
 	if b.Limit.Against == budget.Ratio {
 		most = mostChange
 	}
@@ -339,7 +364,7 @@ func (a *analysis) comparedTwice(b *budget.Budget, treatment string) finding {
 		f.how, _, _ = strings.Cut(f.how, "; about ") // no number of blocks decides what failed calls leave open
 	}
 	if lo != f.Lo || hi != f.Hi || c.find(treatment, b.Operation, b.Metric).unreadCalls() > 0 {
-		f.how += "; " + c.failedUnder(b.Operation, of...)
+		f.how += "; " + c.failedUnder(b.Metric, b.Operation, of...)
 	}
 	if f.Lo, f.Hi = lo, hi; f.verdict != g.verdict {
 		f.verdict = report.Inconclusive
