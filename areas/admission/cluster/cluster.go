@@ -128,6 +128,9 @@ func New(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
+// maxHeaders bounds the headers of an answer, after HPACK.
+const maxHeaders = 64 << 10
+
 // connect makes the clients for setup and removal, with connections of their own.
 func (c *Cluster) connect(timeout time.Duration) error {
 	if timeout <= 0 {
@@ -139,7 +142,7 @@ func (c *Cluster) connect(timeout time.Duration) error {
 	}
 	c.transport = &http.Transport{
 		TLSClientConfig: secure, ForceAttemptHTTP2: true, TLSHandshakeTimeout: timeout, MaxIdleConnsPerHost: abreast,
-		DialContext: (&net.Dialer{Timeout: timeout}).DialContext,
+		DialContext: (&net.Dialer{Timeout: timeout}).DialContext, MaxResponseHeaderBytes: maxHeaders,
 	}
 	rt, err := rest.HTTPWrappersForConfig(c.config, c.limit.Repeating(c.transport))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -264,6 +265,17 @@ func TestAnswersThatFillMemory(t *testing.T) {
 	if n != 5000+1+1 {
 		t.Errorf("%d events, want 5000 that are short, and an error of each watch", n)
 	}
+}
+
+// TestLongHeadersAreRefused: HTTP/2 makes megabytes of headers of some kilobytes.
+func TestLongHeadersAreRefused(t *testing.T) {
+	s := startFakeServer(t)
+	c := connect(t, s.options(t, 0))
+	s.first = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header()["X"] = slices.Repeat([]string{strings.Repeat("x", 1<<10)}, 100)
+		return false
+	}
+	wantError(t, ask["version"](t.Context(), c), "header")
 }
 
 // TestEndlessListsEnd: a server that lists ever more objects of the run is given up, whether it removes them or not.

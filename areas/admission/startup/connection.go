@@ -38,6 +38,7 @@ func connect(cfg *rest.Config) (*connection, error) {
 	c := &connection{cfg: cfg, base: base, transport: &http.Transport{
 		TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment, DialContext: cfg.Dial,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10, // after HPACK; each call in flight may hold as much
 		// As in client-go, pings detect a dead connection.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -222,6 +223,20 @@ func TestAnswersAreJudged(t *testing.T) {
 		if o.CauseAnswers != nil && len(o.CauseAnswers) != len(o.Causes) {
 			t.Errorf("%d answers for %d causes", len(o.CauseAnswers), len(o.Causes))
 		}
+	}
+}
+
+// TestLongHeadersFailTheCall: HTTP/2 makes megabytes of headers of some kilobytes.
+func TestLongHeadersFailTheCall(t *testing.T) {
+	a := newAPI(t)
+	w := startWatch(t, a)
+	a.onPost = func(rw http.ResponseWriter, _ *http.Request) bool {
+		rw.Header()["X"] = slices.Repeat([]string{strings.Repeat("x", 1<<10)}, 100)
+		refuse(rw, http.StatusTooManyRequests, "")
+		return true
+	}
+	if r := makeCall(t, operation(t, w, a, nil), 1); r.Outcome == load.Refused || r.Status != 0 {
+		t.Errorf("%+v", r)
 	}
 }
 

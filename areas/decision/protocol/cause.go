@@ -33,6 +33,7 @@ const (
 	NotProto
 	ListHasMore
 	ListLacks
+	TooLong
 )
 
 // Causes returns the verdicts in words, by number: the Operation.Causes of every adapter.
@@ -62,6 +63,7 @@ func Causes() []string {
 		NotProto:          "the answer is no CheckResponse",
 		ListHasMore:       "the list holds what does not belong into it",
 		ListLacks:         "the list lacks what belongs into it",
+		TooLong:           "the answer is longer than 1 MiB, or its headers or trailers than 64 KiB",
 	}
 }
 

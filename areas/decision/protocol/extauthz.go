@@ -136,6 +136,9 @@ func (r checked) judge(want model.Decision) (load.Outcome, Verdict, model.Decisi
 
 // refusal returns what a gRPC status means that is not OK.
 func (r checked) refusal() (load.Outcome, Verdict) {
+	if r.tooLong {
+		return load.Failed, TooLong
+	}
 	switch r.code { //nolint:exhaustive // the others are OtherStatus
 	case codes.DeadlineExceeded, codes.Canceled:
 		if !r.answered {

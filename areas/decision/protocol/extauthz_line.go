@@ -31,6 +31,10 @@ const (
 	failPause = 20 * time.Millisecond
 	// frameHead is the length of what stands before a message on the wire: a flag and its size.
 	frameHead = 5
+	// maxMessage and maxHeaders bound the message of an answer, and each of its lists of headers after HPACK, which makes
+	// thousands of bytes of one. Each call in flight may hold as much.
+	maxMessage = 1 << 20
+	maxHeaders = 64 << 10
 )
 
 // grpcLines are connections to one decision point.
@@ -94,7 +98,8 @@ func newGRPCLines(s *Session, n int) (*grpcLines, error) {
 func grpcOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithUserAgent("tare"), grpc.WithNoProxy(), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
@@ -140,6 +145,7 @@ type checked struct {
 	code     codes.Code
 	text     string // of a status that is not OK
 	answered bool   // the status came from the other side
+	tooLong  bool   // the connection gave the answer up, which was longer than allowed
 	http     uint16 // HTTP status of an answer
 	whole    bool   // response was read from body
 	response checkResponse
@@ -166,6 +172,9 @@ func (l *grpcLines) check(ctx context.Context, i uint64, m []byte) checked {
 	}
 	st := status.Convert(err)
 	r.code, r.text = st.Code(), st.Message()
+	if r.tooLong = isTooLong(r.text); r.tooLong {
+		r.answered, r.http = true, 200
+	}
 	if code := httpOf(r.text); code != 0 {
 		r.answered, r.http = true, code
 	}
@@ -177,6 +186,13 @@ func (l *grpcLines) check(ctx context.Context, i uint64, m []byte) checked {
 		_ = l.clock.Sleep(ctx, failPause) // the call's end comes a little later, or with the call's own
 	}
 	return r
+}
+
+// isTooLong reports whether gRPC made the status itself since the answer was longer than allowed: only its words say so
+// (grpc-go, recvMsg and operateHeaders).
+func isTooLong(text string) bool {
+	return text == "peer header list size exceeded limit" ||
+		strings.HasPrefix(text, "grpc: received message larger than max")
 }
 
 // httpOf returns the HTTP status of an answer that was none of gRPC's, such as a proxy's 503; 0: there was no answer.

@@ -20,6 +20,7 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -31,6 +32,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/ratelimit"
 	"tare/rigs/hosttest"
+	"tare/rigs/memtest"
 )
 
 type answering func(stream grpc.ServerStream, request []byte) ([]byte, error)
@@ -411,7 +413,9 @@ func TestExtAuthzWithoutGRPC(t *testing.T) {
 // TestAttemptsOverGRPCTakeTurns: gRPC sends a call again that the target refuses without processing it, and max_rate
 // bounds what is sent. For the first attempt the load takes the turn.
 func TestAttemptsOverGRPCTakeTurns(t *testing.T) {
-	srv := startRefusing(t)
+	srv := startFraming(t, func(f *http2.Framer, stream uint32) error {
+		return f.WriteRSTStream(stream, http2.ErrCodeRefusedStream)
+	})
 	clk := clock.NewFake(time.Unix(0, 0)) // it passes for who waits for a turn
 	const calls, rate = 5, 10
 	s := &Session{Addr: srv.addr, Host: "h", Limit: ratelimit.New(clk, rate)}
@@ -433,19 +437,69 @@ func TestAttemptsOverGRPCTakeTurns(t *testing.T) {
 	}
 }
 
-// refusing is a server of HTTP/2 that refuses each stream without processing it.
-type refusing struct {
+// TestAnswersOverGRPCAreBounded: an answer that would fill the memory, of few bytes on the wire, fails at once.
+func TestAnswersOverGRPCAreBounded(t *testing.T) {
+	headers := func(f *http2.Framer, stream uint32, end bool, fields []hpack.HeaderField, again int) error {
+		var b bytes.Buffer
+		e := hpack.NewEncoder(&b)
+		for _, h := range fields {
+			if err := e.WriteField(h); err != nil {
+				return err
+			}
+		}
+		b.Write(bytes.Repeat([]byte{0x80 | 62}, again)) // the last field that entered the dynamic table
+		return f.WriteHeaders(http2.HeadersFrameParam{
+			StreamID: stream, BlockFragment: b.Bytes(), EndHeaders: true, EndStream: end,
+		})
+	}
+	fine := []hpack.HeaderField{{Name: ":status", Value: "200"}, {Name: "content-type", Value: "application/grpc"}}
+	large := hpack.HeaderField{Name: "x-bin", Value: strings.Repeat("QUFB", 1000)}
+	const references = 4000
+	for name, answer := range map[string]func(f *http2.Framer, stream uint32) error{
+		"headers": func(f *http2.Framer, stream uint32) error {
+			return headers(f, stream, false, append(fine[:2:2], large), references)
+		},
+		"trailers": func(f *http2.Framer, stream uint32) error {
+			if err := headers(f, stream, false, fine, 0); err != nil {
+				return err
+			}
+			return headers(f, stream, true, []hpack.HeaderField{{Name: "grpc-status", Value: "0"}, large}, references)
+		},
+		"message": func(f *http2.Framer, stream uint32) error {
+			if err := headers(f, stream, false, fine, 0); err != nil {
+				return err
+			}
+			return f.WriteData(stream, false, []byte{0, 0, 1 << 4, 0, 1}) // one byte more than 1 MiB follows
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Session{Addr: startFraming(t, answer).addr, Host: "h"}
+			defer memtest.Bound(t, references)()
+			r, op := checkCall(t, s, model.Set{N: 1}.Ask(model.Last), 30*time.Second)
+			if r.Outcome != load.Failed || causeOf(r) != TooLong {
+				t.Errorf("%+v (%s)", r, r.Cause.Text(op.Causes))
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// framing is a server of HTTP/2 that answers each request by frames.
+type framing struct {
+	answer   func(f *http2.Framer, stream uint32) error
 	addr     netip.AddrPort
 	requests atomic.Int64
 }
 
-func startRefusing(t *testing.T) *refusing {
+func startFraming(t *testing.T, answer func(f *http2.Framer, stream uint32) error) *framing {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &refusing{addr: l.Addr().(*net.TCPAddr).AddrPort()}
+	r := &framing{answer: answer, addr: l.Addr().(*net.TCPAddr).AddrPort()}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -460,7 +514,7 @@ func startRefusing(t *testing.T) *refusing {
 	return r
 }
 
-func (r *refusing) serve(c net.Conn) {
+func (r *framing) serve(c net.Conn) {
 	defer c.Close() //nolint:errcheck // the client has gone
 	if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
 		return
@@ -479,7 +533,7 @@ func (r *refusing) serve(c net.Conn) {
 			}
 		case *http2.HeadersFrame:
 			r.requests.Add(1)
-			err = f.WriteRSTStream(in.StreamID, http2.ErrCodeRefusedStream)
+			err = r.answer(f, in.StreamID)
 		}
 	}
 }
