@@ -5,11 +5,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 
 	"tare/area"
 	"tare/internal/files"
+	"tare/internal/mask"
 	"tare/internal/secretfile"
 )
 
@@ -115,8 +117,9 @@ func readPEM(path string) ([]byte, error) {
 }
 
 // ExplainTLS says what is wrong with a connection that failed, by the field of `tls` that mends it, and the next step.
-// ok is false when err does not come from TLS.
+// ok is false when err does not come from TLS. It repeats nothing that the server has chosen.
 func ExplainTLS(err error) (f area.Finding, ok bool) {
+	err = mask.Answer(err)
 	f.Severity = area.Error
 	var (
 		unknown  x509.UnknownAuthorityError
@@ -124,6 +127,7 @@ func ExplainTLS(err error) (f area.Finding, ok bool) {
 		invalid  x509.CertificateInvalidError
 		plain    tls.RecordHeaderError
 		alert    tls.AlertError
+		remote   *net.OpError // of crypto/tls: an alert, whose type is not exported
 		verified *tls.CertificateVerificationError
 	)
 	switch {
@@ -131,22 +135,24 @@ func ExplainTLS(err error) (f area.Finding, ok bool) {
 		f.Path, f.Message = "tls.ca", "the server's certificate is signed by an authority that is not trusted"
 		f.Hint = "name the authority's certificate: tls: {ca: file.pem}"
 	case errors.As(err, &name):
-		f.Path, f.Message = "tls.server_name", "the server's certificate is for another name: "+name.Error()
+		f.Path, f.Message = "tls.server_name", "the server's certificate is not valid for "+name.Host
 		f.Hint = "name what the certificate says: tls: {server_name: …}, or use that name in the URL"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		f.Path, f.Message = "url", "the server's certificate has expired, or is not valid yet: "+invalid.Detail
 		f.Hint = "renew it, or set this host's clock"
 	case errors.As(err, &verified):
-		f.Path, f.Message = "tls.ca", "the server's certificate is not valid: "+verified.Error()
+		f.Path, f.Message = "tls.ca", "the server's certificate is not valid: "+err.Error()
 		f.Hint = "renew it"
 	case errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
 		f.Path, f.Message = "url", "the server does not speak TLS at this port"
 		f.Hint = "write http:// instead of https://, or another port"
-	case strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`): // an alert of TLS
-		f.Path, f.Message = "url", "the server speaks TLS at this port"
+	case errors.Is(err, mask.ErrTLS):
+		f.Path, f.Message = "url", mask.ErrTLS.Error()
 		f.Hint = "write https:// instead of http://, or another port"
-	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls:"):
-		return explainAlert(f, err), true
+	case errors.As(err, &alert):
+		return explainAlert(f, alert), true
+	case errors.As(err, &remote) && remote.Op == "remote error":
+		return explainAlert(f, remote.Err), true
 	default:
 		return area.Finding{}, false
 	}
@@ -154,11 +160,8 @@ func ExplainTLS(err error) (f area.Finding, ok bool) {
 }
 
 // explainAlert returns f with the message of a server that ended the TLS handshake, or the connection right after it.
-func explainAlert(f area.Finding, err error) area.Finding {
-	words := err.Error()
-	if i := strings.Index(words, "tls: "); i >= 0 {
-		words = words[i+len("tls: "):]
-	}
+func explainAlert(f area.Finding, alert error) area.Finding {
+	words := strings.TrimPrefix(alert.Error(), "tls: ")
 	f.Path, f.Message = "tls.cert", "the server ended the TLS handshake: "+words
 	switch {
 	case strings.Contains(words, "certificate required"), strings.Contains(words, "bad certificate"),

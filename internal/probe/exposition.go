@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"time"
 
+	"tare/internal/mask"
 	"tare/internal/metric"
 )
 
@@ -175,7 +176,7 @@ func redactedError(err error) error {
 		return op
 	}
 	if cert, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return cert
+		return mask.Answer(cert)
 	}
 	return fmt.Errorf("the request cannot be sent or the answer is no HTTP (%T)", err)
 }

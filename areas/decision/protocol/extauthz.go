@@ -2,7 +2,10 @@ package protocol
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"math"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 
@@ -84,9 +87,22 @@ func askCheck(ctx context.Context, s *Session, q model.Question) (Answer, error)
 	}
 	o, v, d := r.judge(q.Want)
 	if o == load.ConnFailed || o == load.Timeout {
+		if alert, ok := alertIn(r.text); ok {
+			return Answer{}, fmt.Errorf("check: %w", alert)
+		}
 		return Answer{}, fmt.Errorf("check: %s", quote(s.redact(r.text)))
 	}
 	return Answer{Decision: d, Outcome: o, Status: int(r.result(o, v).Status), Text: s.describeCheck(r, v, d)}, nil
+}
+
+// alertIn returns the alert of TLS with which the server ended the connection. gRPC hands on only its words.
+func alertIn(text string) (tls.AlertError, bool) {
+	for n := range math.MaxUint8 + 1 {
+		if alert := tls.AlertError(n); strings.Contains(text, "remote error: "+alert.Error()) {
+			return alert, true
+		}
+	}
+	return 0, false
 }
 
 // describeCheck says in words what came.

@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,7 +14,7 @@ import (
 	"net/netip"
 	"time"
 
-	"tare/internal/kit"
+	"tare/internal/mask"
 	"tare/internal/ratelimit"
 )
 
@@ -26,11 +25,8 @@ const (
 	maxAnswer = 2*MaxBody + 1<<20
 )
 
-var (
-	// ErrTooLong is about an answer that is longer than MaxBody, or that does not end.
-	ErrTooLong = fmt.Errorf("the answer is longer than %d bytes", MaxBody)
-	errNotHTTP = errors.New("the answer is not HTTP")
-)
+// ErrTooLong is about an answer that is longer than MaxBody, or that does not end.
+var ErrTooLong = fmt.Errorf("the answer is longer than %d bytes", MaxBody)
 
 // A Client says how a target is reached. The zero values of its fields but for Addr are good.
 type Client struct {
@@ -68,6 +64,7 @@ func (c Client) Dial(ctx context.Context) (net.Conn, error) {
 	secure := tls.Client(conn, c.TLS)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close() // the handshake has, where ctx ended
+		err = mask.Answer(err)
 		if ctx.Err() != nil {
 			err = fmt.Errorf("it accepts the connection, and does not end the TLS handshake in time: %w", err)
 		}
@@ -131,16 +128,17 @@ func (c *Conn) use(conn net.Conn) {
 // exchange sends a request and reads one answer.
 func (c *Conn) exchange(request []byte) (a Answer, err error) {
 	if _, err := c.conn.Write(request); err != nil {
-		return a, err
+		return a, mask.Answer(err)
 	}
 	c.bound.N = maxAnswer
 	resp, err := http.ReadResponse(c.in, nil)
 	if err != nil {
-		return a, c.tooLong(unquoted(err))
+		return a, c.tooLong(mask.Answer(err))
 	}
 	defer resp.Body.Close() //nolint:errcheck // read only
 	a.Status, a.Header = resp.StatusCode, resp.Header
 	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
+	err = mask.Answer(err)
 	if len(a.Body) > MaxBody {
 		a.Body, err = nil, ErrTooLong
 	}
@@ -156,16 +154,4 @@ func (c *Conn) tooLong(err error) error {
 		return ErrTooLong
 	}
 	return err
-}
-
-// unquoted keeps an answer that is not HTTP out of errors, where net/http would quote it: it may hold a token.
-func unquoted(err error) error {
-	var n net.Error
-	if errors.As(err, &n) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return err
-	}
-	if _, ok := kit.ExplainTLS(err); ok {
-		return err
-	}
-	return errNotHTTP
 }
