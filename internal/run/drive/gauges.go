@@ -17,6 +17,8 @@ const (
 	probeWithin = time.Second
 	// mostLosses bounds the warnings about one intermittent probe.
 	mostLosses = 20
+	// callsPerReading is how many calls max_rate has to allow between two readings of an endpoint of metrics.
+	callsPerReading = 10
 )
 
 // gauges are the probes of a soak, which are read repeatedly, even while the target restarts.
@@ -24,6 +26,7 @@ type gauges struct {
 	*run.Arm
 	lost     map[gauge]*loss
 	born     map[gauge]float64 // start of each subject's process
+	asked    map[gauge]time.Duration
 	restarts int
 }
 
@@ -41,18 +44,21 @@ type loss struct {
 }
 
 func newGauges(a *run.Arm) *gauges {
-	return &gauges{Arm: a, lost: map[gauge]*loss{}, born: map[gauge]float64{}}
+	return &gauges{Arm: a, lost: map[gauge]*loss{}, born: map[gauge]float64{}, asked: map[gauge]time.Duration{}}
 }
 
-// read reads every probe once. It omits values that are not read in time, and records when that begins and ends. now is
-// the stream's clock.
-func (g *gauges) read(ctx context.Context, now func() time.Duration) ([]metric.Sample, error) {
+// read reads every probe once; where the measured part neither begins nor ends, only those that isDue returns. It omits
+// values that are not read in time, and records when that begins and ends. now is the stream's clock.
+func (g *gauges) read(ctx context.Context, now func() time.Duration, bound bool) ([]metric.Sample, error) {
 	var all []metric.Sample
 	ordinal := map[string]int{}
 	// The host's probes run beside the target's: they distinguish a drift of the target from one of its host.
 	for _, p := range append(g.Probes(g.Treatment), probe.Probe(probe.Host{})) {
 		key := gauge{p.Subject(), fmt.Sprint(ordinal[p.Subject()])}
 		ordinal[p.Subject()]++
+		if !g.isDue(key, p, now()) && !bound {
+			continue
+		}
 		samples, err := g.ask(ctx, p, now)
 		if err != nil && ctx.Err() != nil {
 			continue // the interrupt ended the probe, not a failure
@@ -66,6 +72,19 @@ func (g *gauges) read(ctx context.Context, now func() time.Duration) ([]metric.S
 		g.births(s)
 	}
 	return all, nil
+}
+
+// isDue reports whether p may be read again. A reading of an endpoint of metrics is a request to the target.
+func (g *gauges) isDue(key gauge, p probe.Probe, now time.Duration) bool {
+	if _, ok := p.(probe.Exposition); !ok {
+		return true
+	}
+	last, known := g.asked[key]
+	if known && now-last < g.Env.Limit.Takes(callsPerReading) {
+		return false
+	}
+	g.asked[key] = now
+	return true
 }
 
 // errLate is the error of a probe that answered too late.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/probe"
+	"tare/internal/ratelimit"
 	"tare/internal/run"
 )
 
@@ -51,7 +54,7 @@ func TestGaugesReadProbes(t *testing.T) {
 	read := func(want int) {
 		t.Helper()
 		at += 10 * time.Second
-		got, err := g.read(t.Context(), func() time.Duration { return at })
+		got, err := g.read(t.Context(), func() time.Duration { return at }, false)
 		got = withoutHost(got)
 		if err != nil || len(got) != want {
 			t.Fatalf("at %v: %v, %v; want %d values", at, got, err, want)
@@ -96,13 +99,42 @@ func TestFlappingProbeWarningsAreLimited(t *testing.T) {
 		if f.err = nil; i%2 == 1 {
 			f.err = errors.New("gone")
 		}
-		if _, err := g.read(t.Context(), func() time.Duration { return time.Duration(i) * time.Second }); err != nil {
+		if _, err := g.read(t.Context(), func() time.Duration { return time.Duration(i) * time.Second }, false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w := open().Warned
 	if len(w) != 2*mostLosses || !strings.Contains(w[len(w)-1].Text, "not said again") {
 		t.Errorf("%d warnings, the last %v", len(w), w[len(w)-1])
+	}
+}
+
+// TestMetricsOfTheTargetAreReadRarely: at a low max_rate an endpoint of metrics is not asked for every slice.
+func TestMetricsOfTheTargetAreReadRarely(t *testing.T) {
+	asked := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	t.Cleanup(srv.Close)
+	clk := clock.NewFake(time.Unix(0, 0))
+	v := &serverTarget{probes: []probe.Probe{
+		probe.Exposition{Name: "pdp", URL: srv.URL}, &flakyProbe{clock: clk, value: 1},
+	}}
+	req, _ := start(t, &v.exactTarget, run.Blocks{})
+	req.Env.Clock = clk
+	for _, c := range []struct {
+		rate float64
+		want int // of 40 slices of half a second: at 2/s after each 5 s
+	}{{0, 40}, {20, 40}, {2, 5}} {
+		req.Env.Limit, asked = ratelimit.New(clk, c.rate), 0
+		g := newGauges(&run.Arm{Stage: &run.Stage{Request: req, Target: v}, Treatment: design.Treatment{ID: "here"}})
+		for i := range 40 {
+			got, err := g.read(t.Context(), func() time.Duration { return time.Duration(i) * time.Second / 2 }, i == 39)
+			if n := len(withoutHost(got)); err != nil || n != 2 {
+				t.Fatalf("%d values of the other probe, want 2; %v", n, err)
+			}
+		}
+		if asked != c.want {
+			t.Errorf("at %v/s it was asked %d times, want %d", c.rate, asked, c.want)
+		}
 	}
 }
 

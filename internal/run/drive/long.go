@@ -155,7 +155,7 @@ func (k *soakRun) look(ctx context.Context) (stop bool) {
 			k.witness = k.Witness(ctx, false)
 			now = k.stream.Now() // the call has taken a while, which belongs to the warm-up
 		}
-		k.err = k.cut(ctx, now)
+		k.err = k.cut(ctx, now, false)
 	}
 	k.updateView(now, cut)
 	return k.err != nil
@@ -177,10 +177,11 @@ func (k *soakRun) updateView(now time.Duration, cut bool) {
 }
 
 // cut completes and writes the current slice. It takes the calls first: a slow probe must not move the slice's end.
-func (k *soakRun) cut(ctx context.Context, now time.Duration) error {
+func (k *soakRun) cut(ctx context.Context, now time.Duration, last bool) error {
 	taken := k.stream.Take()
 	here := k.mark(now)
-	samples, err := k.gauges.read(ctx, k.stream.Now)
+	begins := k.measured == nil && now >= k.began+k.warm
+	samples, err := k.gauges.read(ctx, k.stream.Now, begins || last)
 	if err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ func (k *soakRun) cut(ctx context.Context, now time.Duration) error {
 	if err := k.Writer.Slice(s); err != nil {
 		return err
 	}
-	if k.measured == nil && now >= k.began+k.warm {
+	if begins {
 		k.measured = &here
 		return k.Writer.Samples(record.Samples{Treatment: s.Treatment, Block: s.Block, When: record.Before, Samples: samples})
 	}
@@ -226,7 +227,7 @@ func (k *soakRun) finish(ctx context.Context, seg load.Segment, failed error) er
 	k.drain(ctx, failed)
 	ctx = context.WithoutCancel(ctx)
 	pending := k.stream.Progress().InFlight // at an interrupt
-	err := k.cut(ctx, end)
+	err := k.cut(ctx, end, true)
 	k.updateView(end, true)
 	err = errors.Join(err, k.flush(end))
 	if m := k.measured; m != nil && end > m.at {
