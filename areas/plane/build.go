@@ -3,7 +3,6 @@ package plane
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -55,7 +54,7 @@ func (h Host) buildIn(ctx context.Context, v Version, m build.GoModule, g build.
 	}
 	n, err := g.Packages(ctx, m, work, p.fetched)
 	if err == nil {
-		err = checkRoom(toCompile(g, n.Stale, os.TempDir(), dir), diskOf)
+		err = checkRoom(toCompile(g, n.Stale, dir), diskOf)
 	}
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,11 +41,9 @@ func toFetch(g build.Go, m build.GoModule) (need, bool) {
 }
 
 // toCompile returns the space for a build that compiles so many packages.
-func toCompile(g build.Go, packages int, temporary, dir string) []need {
+func toCompile(g build.Go, packages int, dir string) []need {
 	compiled := int64(packages) * roomPackage
-	if g.Temporary != "" {
-		temporary = g.Temporary
-	}
+	temporary := cmp.Or(g.Temporary, dir)
 	all := []need{{g.Cache, compiled}, {temporary, compiled + roomLinked}, {dir, roomBinary}}
 	return slices.DeleteFunc(all, func(n need) bool { return n.path == "" })
 }

@@ -509,13 +509,13 @@ func TestNeeds(t *testing.T) {
 		t.Errorf("%+v, and the modules are there", n)
 	}
 	both := cmp.AllowUnexported(need{})
-	want := []need{{"/cache", 10 * roomPackage}, {"/tmp", 10*roomPackage + roomLinked}, {"/dir", roomBinary}}
-	if diff := cmp.Diff(want, toCompile(g, 10, "/tmp", "/dir"), both); diff != "" {
+	want := []need{{"/cache", 10 * roomPackage}, {"/dir", 10*roomPackage + roomLinked}, {"/dir", roomBinary}}
+	if diff := cmp.Diff(want, toCompile(g, 10, "/dir"), both); diff != "" {
 		t.Error(diff)
 	}
 	want[1].path = "/other"
 	g.Temporary = "/other"
-	if diff := cmp.Diff(want, toCompile(g, 10, "/tmp", "/dir"), both); diff != "" {
+	if diff := cmp.Diff(want, toCompile(g, 10, "/dir"), both); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"tare/internal/clock"
 	"tare/internal/files"
+	"tare/internal/proc"
 )
 
 // Variable is the environment variable that names the cache folder, instead of the user's own.
@@ -160,13 +161,18 @@ func (r Recipe) clear(cache string) error {
 		if ours, err := filepath.Match("*."+r.Lock+".*.tmp", e.Name()); err != nil {
 			return err
 		} else if ours {
-			if err := os.RemoveAll(filepath.Join(cache, e.Name())); err != nil {
+			left := filepath.Join(cache, e.Name())
+			if err := errors.Join(endBuild(left), os.RemoveAll(left)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
 }
+
+// endBuild ends what still runs of a killed build in dir: its compilers outlive the go command, which alone ends with
+// tare.
+func endBuild(dir string) error { return proc.EndMarked(markVariable+"="+dir, 0) }
 
 // acquire takes a lock that ends with this process in any case.
 func (c Cache) acquire(ctx context.Context, file string, r Recipe) (unlock func(), err error) {

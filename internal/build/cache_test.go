@@ -93,6 +93,43 @@ func TestBuildThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestKilledBuildIsEnded: the compilers of a killed build outlive it, and end before the next one begins. Those of
+// a build that may be at work do not.
+func TestKilledBuildIsEnded(t *testing.T) {
+	c := newCache(t)
+	var ended [2]chan struct{}
+	for i, left := range []string{"x.lock1.123.tmp", "y.lock2.125.tmp"} {
+		dir := filepath.Join(c.Dir, left)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended[i] = make(chan struct{})
+		started := make(chan struct{})
+		go func() {
+			defer close(ended[i])
+			_, _ = build.Step{
+				Path: "/bin/sh", Args: []string{"-c", "echo; exec sleep 60"}, Env: []string{"TARE_BUILD=" + dir},
+				Progress: func(string) { close(started) },
+			}.Run(ctx)
+		}()
+		t.Cleanup(func() { cancel(); <-ended[i] })
+		<-started
+	}
+	works := build.Recipe{Name: "x", Lock: "lock1", Make: func(context.Context, string) error {
+		<-ended[0]
+		return nil
+	}}
+	if _, err := c.Get(t.Context(), works); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-ended[1]:
+		t.Error("a build under another lock was ended")
+	default:
+	}
+}
+
 // TestWaitForAnotherBuildEnds with the context, and is reported once: to the caller, or in the log.
 func TestWaitForAnotherBuildEnds(t *testing.T) {
 	c := newCache(t)

@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,6 +91,24 @@ func FindGo(ctx context.Context, getenv func(name string) (string, bool)) (Go, e
 	return g, nil
 }
 
+// markVariable is in the environment of a build's processes: the folder that they fill.
+const markVariable = "TARE_BUILD"
+
+// within calls do with the environment of a build that fills dir. Its temporary files are there, so that the next build
+// removes those of a killed one, unless the user has named another folder for them.
+func (g Go) within(dir string, do func(env []string) error) error {
+	env := append(slices.Clone(g.env), markVariable+"="+dir)
+	if g.Temporary != "" {
+		return do(env)
+	}
+	tmp, err := os.MkdirTemp(dir, "tmp-")
+	if err != nil {
+		return err
+	}
+	err = do(append(env, "GOTMPDIR="+tmp))
+	return errors.Join(err, os.RemoveAll(tmp))
+}
+
 // Packages is the number of packages of a program, including the standard library.
 type Packages struct {
 	All   int
@@ -132,11 +151,11 @@ func (g Go) Build(ctx context.Context, m GoModule, work, dir string, progress fu
 		args = append(args, "-v")
 	}
 	args = append(append(args, m.Flags...), ".")
-	if out, err := (Step{
-		Path: g.Path, Dir: work, Env: g.env, Keep: goHost, Args: args,
-		Progress: progress,
-	}).Run(ctx); err != nil {
+	if err := g.within(dir, func(env []string) error {
+		out, err := Step{Path: g.Path, Dir: work, Env: env, Keep: goHost, Args: args, Progress: progress}.Run(ctx)
 		return explain(ctx, out, err)
+	}); err != nil {
+		return err
 	}
 	return os.RemoveAll(work)
 }
@@ -188,8 +207,11 @@ var faultWords = []struct {
 	{Killed, []string{"signal: killed"}},
 }
 
-// explain derives a GoFault from the output of a failed build.
+// explain derives a GoFault from the output of a failed build; nil: it has not failed.
 func explain(ctx context.Context, out string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -63,6 +63,34 @@ func TestModuleIsBuilt(t *testing.T) {
 	}
 }
 
+// TestTemporaryFilesAreInTheFolder that is filled, where the next build finds those of a killed one, unless the user
+// names another folder.
+func TestTemporaryFilesAreInTheFolder(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "go")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho $TARE_BUILD $GOTMPDIR\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, named := range []string{"", t.TempDir()} {
+		dir := t.TempDir()
+		work := filepath.Join(dir, "src")
+		if err := os.Mkdir(work, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		g := build.Go{Path: script, Temporary: named}
+		if err := g.Build(t.Context(), program, work, dir, func(line string) { said = append(said, line) }); err != nil {
+			t.Fatal(err)
+		}
+		if len(said) == 0 || !strings.HasPrefix(said[0]+" ", dir+" ") ||
+			strings.HasPrefix(said[0], dir+" "+dir+"/") != (named == "") {
+			t.Errorf("with GOTMPDIR %q it was called with %q", named, said)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left: %v (%v)", left, err)
+		}
+	}
+}
+
 // TestFaultsOfARealToolchain: this version of Go prints the messages by which faults are recognized.
 func TestFaultsOfARealToolchain(t *testing.T) {
 	t.Setenv("GOPROXY", "off")

@@ -52,6 +52,9 @@ func (c Cache) Prune(s Survey, all bool) (removed, kept []Item, err error) {
 // remove renames the folder first, so that no process finds half of it, and then deletes it.
 func (i Item) remove(cache string) error {
 	gone := i.Dir
+	if err := endBuild(i.Dir); err != nil {
+		return err
+	}
 	if i.State != Unfinished {
 		gone = filepath.Join(cache, fmt.Sprintf("%s.%s.%d.tmp", i.Name, pruneLock, os.Getpid()))
 		if err := os.Rename(i.Dir, gone); err != nil {

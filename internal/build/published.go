@@ -92,12 +92,11 @@ func (g Go) MakePublished(ctx context.Context, p Published, module, dir string) 
 			}
 		}
 	}
-	out, err := Step{
-		Path: g.Path, Dir: module, Env: g.env, Keep: goHost,
-		Args: []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, p.Binary), p.Package},
-	}.Run(ctx)
-	if err != nil {
+	return g.within(dir, func(env []string) error {
+		out, err := Step{
+			Path: g.Path, Dir: module, Env: env, Keep: goHost,
+			Args: []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, p.Binary), p.Package},
+		}.Run(ctx)
 		return explain(ctx, out, err)
-	}
-	return nil
+	})
 }
