@@ -17,7 +17,6 @@ import (
 	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/kit"
-	"tare/internal/ratelimit"
 	"tare/internal/unit"
 )
 
@@ -74,7 +73,7 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags, trust *kit.
 		rate = min(rate, float64(most))
 	}
 	if a.guesses == nil { // the next URL may be the same server
-		a.guesses = ratelimit.New(clock.System{}, rate)
+		a.guesses = a.limit(clock.System{}, rate)
 	}
 	client.Transport = a.guesses.Repeating(client.Transport)
 	base := strings.TrimRight(u.String(), "/")

@@ -219,6 +219,16 @@ func (a *app) preflight(ctx context.Context, ar area.Area, e *config.Experiment)
 	return a.judge(found, false)
 }
 
+// limit returns a limiter of a step of the command. What the steps before it have sent counts: its first request waits
+// for its turn.
+func (a *app) limit(by clock.Clock, rate float64) *ratelimit.Limiter {
+	l := ratelimit.New(by, rate).After(a.limiter)
+	if l != nil {
+		a.limiter = l
+	}
+	return l
+}
+
 // examine asks the area what is missing on this host.
 func (a *app) examine(ctx context.Context, ar area.Area, e *config.Experiment, look bool) ([]area.Finding, error) {
 	env, err := a.areaEnv(".")
@@ -227,7 +237,7 @@ func (a *app) examine(ctx context.Context, ar area.Area, e *config.Experiment, l
 	}
 	env.Trespasses, env.Treatments, env.Look = e.Load.Trespass > 0, e.Arms(), look
 	env.Operations = e.Load.Operations.Names()
-	env.Limit = ratelimit.New(env.Clock, float64(e.Load.MaxRate))
+	env.Limit = a.limit(env.Clock, float64(e.Load.MaxRate))
 	found := append(kit.ExposedSecrets(e.Target, env.Treatments), tryPins(e.Pin)...)
 	return append(found, ar.Preflight(ctx, e.Target, env)...), nil
 }
@@ -317,7 +327,7 @@ func (a *app) carryOut(ctx context.Context, s *execution) (err error) {
 	}
 	env.Run, env.Trespasses = s.w.Run(), s.e.Load.Trespass > 0
 	env.Treatments, env.Operations = s.e.Arms(), s.e.Load.Operations.Names()
-	env.Limit = ratelimit.New(env.Clock, float64(s.e.Load.MaxRate))
+	env.Limit = a.limit(env.Clock, float64(s.e.Load.MaxRate))
 	failed := func(err error) error {
 		return errors.Join(err, s.w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
 	}

@@ -34,6 +34,14 @@ func New(c clock.Clock, rate float64) *Limiter {
 	return &Limiter{clock: c, rate: rate, start: c.Now(), gap: int64(math.Ceil(min(1e9/rate*tick, math.MaxInt64/4)))}
 }
 
+// After makes the first request of l wait for the turn that it would have had at an earlier limiter. It returns l.
+func (l *Limiter) After(earlier *Limiter) *Limiter {
+	if l != nil && earlier != nil {
+		l.usedUp.Store(max(0, int64(earlier.Ahead(earlier.Since(l.start)))) * tick)
+	}
+	return l
+}
+
 // Rate returns the bound in 1/s; 0: unbounded.
 func (l *Limiter) Rate() float64 {
 	if l == nil {

@@ -40,6 +40,27 @@ func TestTakeKeepsToTheRateInEveryStretch(t *testing.T) {
 	}
 }
 
+// TestAfterAnotherLimiter: two limiters of one run in turn keep to the rate as one does.
+func TestAfterAnotherLimiter(t *testing.T) {
+	c := clock.NewFake(time.Unix(0, 0))
+	begin := c.Now()
+	first := New(c, 0.5).After(nil)
+	if err := first.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := New(c, 0.5).After(first).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if took := c.Now().Sub(begin); took != 2*time.Second {
+		t.Errorf("the second request at 0.5/s came after %v", took)
+	}
+	c.Advance(time.Minute)
+	begin = c.Now()
+	if err := New(c, 0.5).After(first).Wait(t.Context()); err != nil || c.Now() != begin || New(c, 0).After(first) != nil {
+		t.Errorf("a minute later a request waits %v, %v", c.Now().Sub(begin), err)
+	}
+}
+
 func TestWaitSavesNothingUp(t *testing.T) {
 	c := clock.NewFake(time.Unix(0, 0))
 	l := New(c, 10)
