@@ -175,7 +175,7 @@ type Parts struct {
 	CompareCommands func(commands []string) (Composed, error)
 	// ComparePolicies composes the experiment that compares the policies of files or folders with the first of them, or
 	// one with no policy, for `tare compare --policies`; false: they hold none that the area compares, and the error says
-	// why, if they hold what it knows.
+	// why, if they hold what it knows. What several areas compare is refused.
 	ComparePolicies func(bundles []string) (Composed, bool, error)
 	// DoctorModes are the area's modes of `tare doctor`.
 	DoctorModes func() []Mode

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"strings"
@@ -91,24 +93,38 @@ func (a *app) compareCommands(ctx context.Context, commands []string, f *oneLine
 	return usage("this tare has no area that measures commands: it was built with %s", strings.Join(a.Areas.Names(), ", "))
 }
 
-// comparePolicies asks the areas that know such policies, and says why the first that knows them cannot compare them.
+// comparePolicies asks the areas that know such policies, refuses what several compare, since one run compares those of
+// one, and says why the first that knows them cannot compare them.
 func (a *app) comparePolicies(ctx context.Context, bundles []string, f *oneLineFlags) error {
-	var why error
+	var (
+		takers   []string
+		composed area.Composed
+		why      error // of those that do not take them
+		wrong    error // of the one that does
+	)
 	for _, ar := range a.Areas {
 		compose := ar.Parts().ComparePolicies
 		if compose == nil {
 			continue
 		}
 		switch x, ok, err := compose(bundles); {
-		case ok && err != nil:
+		case errors.Is(err, fs.ErrNotExist):
 			return err
 		case ok:
-			return a.askComposed(ctx, x, f)
+			takers, composed, wrong = append(takers, ar.Name()), x, err
 		case why == nil:
 			why = err
 		}
 	}
-	if why != nil {
+	switch {
+	case len(takers) > 1:
+		return usage("%s: these are policies of %s, and one run compares those of one area: name folders that hold no others",
+			strings.Join(bundles, ", "), strings.Join(takers, " and "))
+	case len(takers) == 1 && wrong != nil:
+		return wrong
+	case len(takers) == 1:
+		return a.askComposed(ctx, composed, f)
+	case why != nil:
 		return why
 	}
 	return usage("%s: no policies that this tare can compare: it was built with %s", strings.Join(bundles, ", "),
