@@ -3,6 +3,7 @@ package decision
 import (
 	"fmt"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"tare/area"
@@ -14,20 +15,22 @@ import (
 )
 
 // comparePolicies is area.Parts.ComparePolicies: it compares stores of OpenFGA, which say themselves what is to be
-// asked of them, and recognizes Rego, Cedar and XACML, whose cost depends on what they are asked.
+// asked of them, and says of Rego, Cedar and XACML, whose cost depends on what they are asked, that it does not. Such
+// files may stand beside policies of another area, such as the Rego of which Gatekeeper's templates are made.
 func comparePolicies(bundles []string) (area.Composed, bool, error) {
-	found := ""
+	found, in, store := "", "", false
 	for _, at := range bundles {
 		err := bundle.Each(at, func(name string, text []byte) error {
 			ext := path.Ext(name)
 			is := ext == ".rego" || ext == ".cedar" || ext == ".xml" && engine.IsXACML(text)
+			store = store || fga.IsStore(name)
 			if is || fga.IsStore(name) && found == "" {
-				found = name
+				found, in = name, at
 			}
 			return nil
 		})
 		if err != nil {
-			return area.Composed{}, true, err
+			return area.Composed{}, false, err
 		}
 	}
 	switch {
@@ -41,8 +44,11 @@ func comparePolicies(bundles []string) (area.Composed, bool, error) {
 	if path.Ext(found) == ".xml" {
 		what = "policies of XACML are"
 	}
-	return area.Composed{}, true, area.Usage("%s: %s compared by the questions that they are asked, with their right "+
-		"answers: write an experiment file, as areas/decision/docs/policies-in-ci.md shows", found, what)
+	if filepath.Base(in) != found { // it is a folder
+		in = filepath.Join(in, found)
+	}
+	return area.Composed{}, store, area.Usage("%s: %s compared by the questions that they are asked, with their right "+
+		"answers: write an experiment file, as areas/decision/docs/policies-in-ci.md shows", in, what)
 }
 
 // compareStores composes the comparison of stores with the first of them, by the checks of that.
