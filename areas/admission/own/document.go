@@ -1,6 +1,7 @@
 package own
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,6 +84,12 @@ const keyTwice = "already set in map"
 // object is left aside, and so is, by name, what is no YAML, such as a template, unless it speaks of policies. What
 // kubectl reads and tare does not is refused.
 func (d document) objects() ([]object, error) {
+	out, err := d.holds()
+	return slices.DeleteFunc(out, func(o object) bool { return o.none != "" }), err
+}
+
+// holds are the objects of the document, or what it holds in place of one.
+func (d document) holds() ([]object, error) {
 	if err := d.checkAliases(); err != nil {
 		return nil, d.errorf("%w", err)
 	}
@@ -104,7 +111,10 @@ func (d document) objects() ([]object, error) {
 	}
 	o := &unstructured.Unstructured{}
 	if isObject := o.UnmarshalJSON(content) == nil && o.GetKind() != "" && o.GetAPIVersion() != ""; !isObject {
-		return nil, d.checkKind(content)
+		if err := d.checkKind(content); err != nil || string(bytes.TrimSpace(content)) == "null" {
+			return nil, err
+		}
+		return []object{{Unstructured: &unstructured.Unstructured{}, at: d, none: string(content)}}, nil
 	}
 	if !o.IsList() {
 		return []object{{Unstructured: o, at: d, repeated: repeated}}, nil

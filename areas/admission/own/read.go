@@ -5,6 +5,7 @@ package own
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -50,6 +51,7 @@ type Set struct {
 	configMaps          []*unstructured.Unstructured // those that policies of an engine's may read
 	namespaces          []*unstructured.Unstructured // those with labels, which selectors may ask for
 	asked               []*unstructured.Unstructured // what policies that ask the API server may be told
+	beside              []*unstructured.Unstructured // what else may change or deploy policies
 	// Left counts the objects that are not put in force, by kind: "Deployment": 3.
 	Left map[string]int
 	// Untaken are those of them that decide about requests, too, each once, and what is no YAML:
@@ -191,7 +193,7 @@ func eachObject(from string, do func(o object) error) error {
 	compared := comparedOf(all)
 	for _, one := range all {
 		aside := compared(one.name)
-		if deploys(one.name) {
+		if deploys(one.name) || !isRead(one.name) {
 			if err := do(one.whole(one.text)); err != nil {
 				return err
 			}
@@ -210,10 +212,17 @@ func eachObject(from string, do func(o object) error) error {
 		}
 		err := eachOf(one.in(from), one.text, func(o object) error {
 			o.compared, o.unlisted = aside, listed != nil && !listed[one.name]
-			if o.unread != "" && one.in(from) != from {
-				o.Unstructured = one.whole(o.at.text).Unstructured
-			} else if o.unread != "" {
-				o.Unstructured = source{name: "itself"}.whole(o.at.text).Unstructured
+			name := one.name
+			if one.in(from) == from {
+				name = "itself"
+			}
+			switch {
+			case o.none != "" && one.isKnown():
+				return nil
+			case o.none != "":
+				return do(source{name: name}.whole(o.none))
+			case o.unread != "":
+				o.Unstructured = source{name: name}.whole(o.at.text).Unstructured
 			}
 			return do(o)
 		})
@@ -271,9 +280,9 @@ func (s source) eachNamed(from string, do func(o object) error) error {
 	return nil
 }
 
-// whole is a file as an object of no API, of which a text is compared.
+// whole is a file as an object of no API, of which the sum of a text is compared.
 func (s source) whole(text string) object {
-	o := &unstructured.Unstructured{Object: tree{"kind": "file", "text": text}}
+	o := &unstructured.Unstructured{Object: tree{"kind": "file", "sum": fmt.Sprintf("%x", sha256.Sum256([]byte(text)))}}
 	o.SetName(s.name)
 	return object{Unstructured: o, passed: true}
 }
@@ -310,7 +319,7 @@ func deploys(name string) bool {
 	return path.Base(name) == bundle.LeftByFlux || strings.HasPrefix(path.Base(name), ".argocd-source")
 }
 
-// A source is a file of a bundle that can hold objects, by its path in the bundle.
+// A source is a file of a bundle, by its path in the bundle.
 type source struct{ name, text string }
 
 // in is the file's path, in that of its bundle.
@@ -321,21 +330,19 @@ func (s source) in(from string) string {
 	return filepath.Join(from, s.name)
 }
 
-// readSources reads the files of a bundle that can hold objects, hidden ones too, in the order of their paths.
+// readSources reads the files of a bundle, hidden ones too, in the order of their paths.
 func readSources(from string) (out []source, err error) {
 	err = bundle.Each(from, func(name string, text []byte) error {
-		if isRead(name) || deploys(name) {
-			out = append(out, source{name, string(text)})
-		}
+		out = append(out, source{name, string(text)})
 		return nil
 	})
 	return out, err
 }
 
-// eachOf calls do for each object of a file.
+// eachOf calls do for each object of a file, and for each document that holds something else.
 func eachOf(file, text string, do func(o object) error) error {
 	for _, d := range documents(file, text) {
-		objects, err := d.objects()
+		objects, err := d.holds()
 		if err != nil {
 			return err
 		}
@@ -356,6 +363,8 @@ type object struct {
 	repeated string
 	// unread says why its document is no YAML; the object is its text then, or empty.
 	unread string
+	// none is what its document holds in place of an object.
+	none string
 	// compared says that tests compare objects with it.
 	compared bool
 	// passed says that its file is not read: it is hidden, or a link.
@@ -571,8 +580,12 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 			s.definitions = append(s.definitions, o)
 		default:
 			s.Left[gk.Kind]++
-			if (r.asking || isAsked(o)) && !decides(o.GroupVersionKind()) && !r.configMap(o) && !isDescribed(o) {
+			switch {
+			case decides(o.GroupVersionKind()), r.configMap(o), isDescribed(o):
+			case r.asking, isAsked(o):
 				s.asked = append(s.asked, o)
+			case !isHarmless(o):
+				s.beside = append(s.beside, o)
 			}
 		}
 	}

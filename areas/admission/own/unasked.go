@@ -392,9 +392,13 @@ func (s *Set) parts(like *Set) (parts map[string]fields, aside contents) {
 	}
 	r := s.reader()
 	for _, o := range s.passed {
-		if k := o.GroupVersionKind(); k.Version == "" || decides(k) || r.reads(o.Unstructured) {
+		k := o.GroupVersionKind()
+		if k.Version == "" || decides(k) || r.reads(o.Unstructured) || !isHarmless(o.Unstructured) {
 			aside.add(o.Unstructured, true)
 		}
+	}
+	for _, o := range s.beside {
+		aside.add(o, true)
 	}
 	return parts, aside
 }
