@@ -141,7 +141,7 @@ type analysis struct {
 
 	// Of the questions compare and scale:
 	cmp       *comparison
-	checked   bool        // by the analysis of the runs that the arms are from
+	pairing   *pairing    // that the arms are of, the runs of which have been analysed and checked
 	contrasts []*contrast // of rep.Effects, in their order
 	negatives []*contrast
 	asked     map[string]bool // metrics that budgets name

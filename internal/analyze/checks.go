@@ -17,7 +17,7 @@ const unreliable = "unreliable on this host"
 // checks looks for effects where there can be none: between the baseline and itself, and on operations that a treatment
 // cannot reach. One that is distinguished from 0 and is larger than half the margin makes the run invalid.
 func (a *analysis) checks(c *comparison) {
-	if c.unblocked || a.checked {
+	if c.unblocked || a.pairing != nil {
 		return
 	}
 	out := &report.AA{Reliable: true}

@@ -66,7 +66,7 @@ func CompareRuns(base, treated Run, arms []Arms, o CompareOptions) (*report.Repo
 func (p *pairing) compareBlocks(o CompareOptions) (*report.Report, error) {
 	p.blocked = p.same && len(p.arms) == 1 && !p.base.Record.Plan.Unblocked
 	a := newAnalysis(p.record(o.Margin))
-	a.checked = true
+	a.pairing = p
 	sides, err := p.judgeSides(a, o.Budget)
 	if err != nil {
 		return nil, err
@@ -209,6 +209,38 @@ func (p *pairing) remarks(out *record.Record) {
 			}
 		}
 	}
+}
+
+// rulings compares what the controls of the arms decided about the same requests. Besides, each run says of its arms in
+// what they differ from its own baseline so that no request shows it: what it says of both arms is no difference.
+func (p *pairing) rulings(rep *report.Report) {
+	bases, all := lastRulings(p.base.Record), lastRulings(p.treated.Record)
+	for _, x := range p.arms {
+		base, known := bases[x.Base]
+		is, asked := all[x.Treated]
+		i := slices.IndexFunc(rep.Treatments, func(t report.Treatment) bool { return !t.Baseline && t.ID == x.Treated })
+		if i < 0 || !known && !asked || !isOrdinary(p.base.Record, x.Base) || !isOrdinary(p.treated.Record, x.Treated) {
+			continue
+		}
+		if !known || !asked {
+			addOnce(&rep.Warnings, fmt.Sprintf("what the controls of %s and %s decided about each request is known of one of "+
+				"them: whether %s permits what the other one refuses is not known", p.baseID(x.Base), x.Treated, x.Treated))
+			continue
+		}
+		t := &rep.Treatments[i]
+		compareRulings(t, base, is)
+		t.Unshown = slices.Concat(t.Unshown, lacking(is.Unasked, base.Unasked))
+		for _, text := range lacking(base.Unasked, is.Unasked) {
+			t.Unshown = append(t.Unshown, fmt.Sprintf("%s differs from the baseline of its run: %s", p.baseID(x.Base), text))
+		}
+	}
+}
+
+// isOrdinary reports whether a treatment has its control, and is none of those that tare adds.
+func isOrdinary(r *record.Record, id string) bool {
+	return slices.ContainsFunc(r.Plan.Treatments, func(t design.Treatment) bool {
+		return t.ID == id && t.Control == design.None
+	})
 }
 
 func (p *pairing) involves(id string) bool {

@@ -84,6 +84,11 @@ func (p *pairing) outcomeHead(base, treated *analysis) *report.Report {
 		of.Baseline = false
 		rep.Treatments = append(rep.Treatments, of)
 	}
+	for i := range rep.Treatments { // each says how it differs from its own run's baseline
+		t := &rep.Treatments[i]
+		t.Permits, t.Refuses, t.Alters, t.Unshown = nil, nil, nil, nil
+	}
+	p.rulings(rep)
 	return rep
 }
 

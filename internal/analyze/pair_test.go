@@ -272,6 +272,52 @@ func TestCompareSays(t *testing.T) {
 	}
 }
 
+// TestCompareRulings: what B permits and A refuses is said by the comparison of their records, whatever their order and
+// whether they are of one run.
+func TestCompareRulings(t *testing.T) {
+	t.Parallel()
+	const none = "enforcer=none"
+	ruled := func(r *record.Record) *record.Record {
+		r.Prepared = []record.Prepare{
+			{Treatment: none, Refused: []string{"a"}, Permitted: []string{"b"}},
+			{Treatment: seccomp, Permitted: []string{"a"}, Refused: []string{"b"}, Unasked: []string{"policies differ"}},
+		}
+		return r
+	}
+	run := ruled(experiment{blocks: 20, seed: 1}.record())
+	other := ruled(another(experiment{blocks: 20, seed: 2}))
+	for _, c := range []struct {
+		name            string
+		treated         *record.Record
+		x, y            string
+		permits, refuse []string
+		unshown         string
+		exit            int
+	}{
+		{"within a run", run, none, seccomp, []string{"a"}, []string{"b"}, "policies differ", ExitPermits},
+		{
+			"the other way round", run, seccomp, none,
+			[]string{"b"},
+			[]string{"a"},
+			"enforcer=seccomp differs from the baseline of its run: policies differ", ExitPermits,
+		},
+		{"of two runs", other, none, seccomp, []string{"a"}, []string{"b"}, "policies differ", ExitPermits},
+		{"the same of two runs", other, seccomp, seccomp, nil, nil, "", ExitPass},
+	} {
+		rep := compared(t, run, c.treated, c.x, c.y, CompareOptions{})
+		i := slices.IndexFunc(rep.Treatments, func(x report.Treatment) bool { return !x.Baseline })
+		if x := rep.Treatments[i]; !slices.Equal(x.Permits, c.permits) || !slices.Equal(x.Refuses, c.refuse) ||
+			strings.Join(x.Unshown, "; ") != c.unshown || ExitCode(rep) != c.exit {
+			t.Errorf("%s: exit %d, %+v", c.name, ExitCode(rep), x)
+		}
+	}
+	run.Prepared = run.Prepared[1:]
+	rep := compared(t, run, run, none, seccomp, CompareOptions{})
+	if text := strings.Join(rep.Warnings, "\n"); !strings.Contains(text, "is not known") {
+		t.Errorf("the rulings of one treatment are missing: %s", text)
+	}
+}
+
 // TestCompareRefuses records of different questions.
 func TestCompareRefuses(t *testing.T) {
 	t.Parallel()

@@ -13,12 +13,11 @@ import (
 // rulings compares what the treatments' controls decided about the same requests with what the baseline's did, and
 // takes what each says of itself that no request shows.
 func (a *analysis) rulings() {
-	last := map[string]record.Prepare{} // a run that was resumed has prepared more than once
-	for _, p := range a.rec.Prepared {
-		if len(p.Permitted)+len(p.Refused)+len(p.Undecided)+len(p.Unasked) > 0 {
-			last[p.Treatment] = p
-		}
+	if a.pairing != nil {
+		a.pairing.rulings(a.rep)
+		return
 	}
+	last := lastRulings(a.rec)
 	for i := range a.rep.Treatments {
 		if t := &a.rep.Treatments[i]; t.Control == "" {
 			t.Unshown = last[t.ID].Unasked
@@ -33,11 +32,29 @@ func (a *analysis) rulings() {
 		t := &a.rep.Treatments[i]
 		is, asked := last[t.ID]
 		if i != base && t.Control == "" && asked {
-			t.Permits, t.Refuses = inBoth(of.Refused, is.Permitted), inBoth(of.Permitted, is.Refused)
-			t.Alters = alterations(of, is)
-			t.Unshown = slices.Concat(dropped(t.Alters), unshown(of, is, t.Permits), is.Unasked)
+			compareRulings(t, of, is)
+			t.Unshown = append(t.Unshown, is.Unasked...)
 		}
 	}
+}
+
+// lastRulings are what the controls of a record decided, by treatment. A run that was resumed has prepared more than
+// once: the last preparation counts.
+func lastRulings(r *record.Record) map[string]record.Prepare {
+	last := map[string]record.Prepare{}
+	for _, p := range r.Prepared {
+		if len(p.Permitted)+len(p.Refused)+len(p.Undecided)+len(p.Unasked) > 0 {
+			last[p.Treatment] = p
+		}
+	}
+	return last
+}
+
+// compareRulings says what a treatment's control decides otherwise than a base's about the same requests.
+func compareRulings(t *report.Treatment, base, is record.Prepare) {
+	t.Permits, t.Refuses = inBoth(base.Refused, is.Permitted), inBoth(base.Permitted, is.Refused)
+	t.Alters = alterations(base, is)
+	t.Unshown = slices.Concat(dropped(t.Alters), unshown(base, is, t.Permits))
 }
 
 // alterations are the requests of which two controls made different objects, of all of which that is known of both.

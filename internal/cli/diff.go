@@ -28,7 +28,7 @@ func (a *app) diffCommand() *cobra.Command {
 			"Two treatments of one run are compared block by block. Two runs were measured at different times, so\n" +
 			"their comparison is marked as unblocked and never says equivalent.\n\n" +
 			"Exit codes: 0 pass, or no budget given; 10 budget broken; 11 inconclusive; 12 a run is\n" +
-			"invalid; 13 a control was not in force.",
+			"invalid; 13 a control was not in force; 14 B permits what A refuses.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			outs, err := parseOutputs(outputs)
 			if err != nil {
