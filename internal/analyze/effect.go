@@ -163,8 +163,8 @@ func (c *contrast) fill(alpha float64) {
 	if mde := math.Abs(c.scale(stat.DetectableEffect(se, alpha, power))); isFinite(mde) {
 		e.MDE = &mde
 	}
-	decided := e.Verdict == report.Regressed || e.Verdict == report.Improved || e.Verdict == report.Equivalent
-	if !decided && c.margin > 0 && !c.unblocked {
+	differs := e.Verdict == report.Slower || e.Verdict == report.Faster
+	if !decided(e.Verdict) && !(differs && c.within(e.Lo, e.Hi)) && c.margin > 0 && !c.unblocked {
 		// The nearer side of the margin is the harder one to clear on this scale.
 		if n, ok := stat.BlocksToDecide(c.got.Estimate, c.back(c.margin), alpha, power); ok {
 			n = max(n, e.Blocks+1, c.fewest(alpha))
@@ -226,14 +226,19 @@ func (c *contrast) verdict() report.EffectVerdict {
 		return report.Regressed
 	case m > 0 && hi < -m:
 		return report.Improved
-	case m > 0 && lo > -m && hi < m && !c.unblocked:
-		return report.Equivalent
+	case c.within(lo, hi) && !c.unblocked && (c.metric.Name != metric.Error.Name || lo <= 0 && hi >= 0):
+		return report.Equivalent // as many calls fail only if 0 is in the interval: a margin in points hides many failures
 	case lo > 0:
 		return report.Slower
 	case hi < 0:
 		return report.Faster
 	}
 	return report.EffectInconclusive
+}
+
+// within reports whether an interval lies within the margin.
+func (c *contrast) within(lo, hi float64) bool {
+	return c.margin > 0 && lo > -c.margin && hi < c.margin
 }
 
 // percent writes a level: 98.42 %.

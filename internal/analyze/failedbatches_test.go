@@ -55,3 +55,45 @@ func TestBatchesWithFailedCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestFewFailuresAreNotEquivalent: a treatment under which more calls fail is not called equivalent, though their share
+// is within the margin of 2 percentage points.
+func TestFewFailuresAreNotEquivalent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		base, treated float64
+		want          report.EffectVerdict
+	}{
+		"none":    {0, 0, report.Equivalent},
+		"as many": {.01, .01, report.Equivalent},
+		"more":    {0, .014, report.Slower},
+		"fewer":   {.014, 0, report.Faster},
+		"many":    {0, .1, report.Regressed},
+	} {
+		x := pulls()
+		x.operations, x.margin = []string{"check"}, .02
+		r := x.record()
+		for _, trial := range r.Trials {
+			share := c.base
+			if trial.Treatment == "accessor=cached" {
+				share = c.treated
+			}
+			trial.Batches = append(trial.Batches, record.Batches{
+				Treatment: trial.Treatment, Block: trial.Block, Operation: "check", Metric: "error", N: 5000,
+				Values: []float64{share},
+			})
+		}
+		found := false
+		for _, e := range reportOf(t, r).Effects {
+			if e.Metric != "error" {
+				continue
+			}
+			if found = true; e.Verdict != c.want || e.BlocksToDecide != nil {
+				t.Errorf("%s: %s [%v, %v] after %v, want %s", name, e.Verdict, e.Lo, e.Hi, e.BlocksToDecide, c.want)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no effect on failures", name)
+		}
+	}
+}

@@ -48,11 +48,13 @@ func conclusion(r *Report) string {
 	return failures + strings.TrimSpace(strings.Join(append(s, t.rest(r)), "; ")) + "."
 }
 
-// failureSentences say under which treatments more, or fewer, calls fail, where that decides nothing: it must be known
-// before their times are.
+// failureSentences say under which treatments more, or fewer, calls fail, where the sentence on the effects beyond the
+// margin does not: it must be known before their times are.
 func (r *Report) failureSentences() string {
 	var text strings.Builder
-	all := r.effectsThat(func(x *Effect) bool { return x.failsOtherwise() && !x.Primary() })
+	all := r.effectsThat(func(x *Effect) bool {
+		return x.failsOtherwise() && (!x.Primary() || x.Verdict != Regressed && x.Verdict != Improved)
+	})
 	for _, x := range all[:min(maxNamed, len(all))] {
 		than := "More"
 		if x.Estimate < 0 {
