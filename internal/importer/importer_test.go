@@ -387,6 +387,15 @@ func TestRejectedFiles(t *testing.T) {
 		{"negative", `{"results":[{"command":"c","times":[-1]}]}`, "", []string{"run 1", "no time"}},
 		{"no median", `{"latencies":{"99th":5}}`, "", []string{"50th"}},
 		{"no header", "1763632800000,354,login,200\n", importer.JMeter, []string{"header line", "print_field_names"}},
+		{
+			"sums of calls", "timeStamp,elapsed,label,SampleCount\n1763632800000,354,login,1\n1763632800400,3540,login,10\n",
+			importer.JMeter,
+			[]string{"f:3:", "sum of several calls", "mode=StrippedBatch"},
+		},
+		{
+			"sums of calls, XML", "<testResults>\n<sample t=\"50\" ts=\"7\" lb=\"a\" sc=\"10\" ec=\"3\"/></testResults>", "",
+			[]string{"f:2:", "sum of several calls"},
+		},
 		{"no XML", "<html><p></html>", "", []string{"f:1:", "XML"}},
 		{"only bad lines", "BenchmarkA x\n", "", []string{"no result", "f:1:"}},
 		{"no calls", `{"type":"Point","metric":"vus","data":{}}`, "", []string{"no result", "metric vus"}},

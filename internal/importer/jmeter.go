@@ -107,6 +107,9 @@ func (p *parser) jtlCSV(in *bufio.Reader, limit *fence) error {
 			continue
 		}
 		x, err := columns.sample(row)
+		if errors.Is(err, errSum) {
+			return p.finding(line, unsummed, "%v", err)
+		}
 		if err != nil {
 			p.malformed(line, "take the line out; a last one may be cut off", "%v", err)
 			continue
@@ -126,7 +129,7 @@ func position(r *csv.Reader, broken *csv.ParseError) (line, column int) {
 }
 
 // columns are the indexes of a JTL's fields.
-type columns struct{ at, elapsed, label, success, code, count int }
+type columns struct{ at, elapsed, label, success, code, samples, count int }
 
 func columnsOf(names []string) columns {
 	find := func(name string) int {
@@ -134,7 +137,7 @@ func columnsOf(names []string) columns {
 	}
 	return columns{
 		at: find("timeStamp"), elapsed: find("elapsed"), label: find("label"), success: find("success"),
-		code: find("responseCode"), count: len(names),
+		code: find("responseCode"), samples: find("SampleCount"), count: len(names),
 	}
 }
 
@@ -152,7 +155,21 @@ func (x columns) sample(row []string) (sample, error) {
 	if x.code >= 0 {
 		code = row[x.code]
 	}
+	if x.samples >= 0 && sums(row[x.samples]) {
+		return sample{}, errSum
+	}
 	return jmeterCall(row[x.at], row[x.elapsed], row[x.label], success, code)
+}
+
+// errSum reports a sample that is the sum of several calls, of none of which it has a time; unsummed says what to do.
+var errSum = errors.New("the sample is the sum of several calls (SampleCount): no call has a time of its own")
+
+const unsummed = "run JMeter with mode=StrippedBatch in place of Statistical"
+
+// sums reports whether a SampleCount is of several calls. JMeter leaves it out or writes 1 where it is of one.
+func sums(count string) bool {
+	n, err := strconv.Atoi(strings.TrimSpace(count))
+	return err == nil && n > 1
 }
 
 // jmeterCall parses the relevant fields, from CSV or XML.
@@ -230,6 +247,9 @@ func (p *parser) jtlXML(in *bufio.Reader, limit *fence) error {
 			}
 			total++
 			x, err := sampleOf(e)
+			if errors.Is(err, errSum) {
+				return p.finding(line, unsummed, "%v", err)
+			}
 			if err != nil {
 				p.malformed(line, "take the sample out", "%v", err)
 				continue
@@ -256,6 +276,9 @@ func sampleOf(e xml.StartElement) (sample, error) {
 			}
 		}
 		return ""
+	}
+	if sums(get("sc", "sampleCount")) {
+		return sample{}, errSum
 	}
 	return jmeterCall(get("ts", "timeStamp"), get("t", "time"), get("lb", "label"), get("s", "success"),
 		get("rc", "responseCode"))
