@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"math"
 	"slices"
 
 	"tare/internal/metric"
@@ -92,11 +93,38 @@ func (a *analysis) blockValues(c *comparison) {
 		for _, g := range c.gates.of[subject{m.operation, m.metric.Name}] {
 			if !c.estimatorFor(m, g.quantile).pooled && m.values(g.quantile) != nil {
 				done[g.quantile] = true
-				a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, g.quantile))
+				a.rep.Blocks = append(a.rep.Blocks, c.told(m, g.quantile))
 			}
 		}
-		if (ownUnit(m.metric) != "" || slices.Contains(listed, m.metric.Name)) && !done[m.main] {
-			a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, m.main))
+		if (ownUnit(m.metric) != "" || slices.Contains(listed, m.metric.Name) || c.failures(m)) && !done[m.main] {
+			a.rep.Blocks = append(a.rep.Blocks, c.told(m, m.main))
 		}
 	}
+}
+
+// failures reports whether m is the share of failed calls of an operation of which some failed, under any treatment.
+func (c *comparison) failures(m *measure) bool {
+	return m.metric.Name == metric.Error.Name && slices.ContainsFunc(c.measures, func(x *measure) bool {
+		return x.metric.Name == m.metric.Name && x.operation == m.operation &&
+			slices.ContainsFunc(x.value, func(v float64) bool { return v > 0 })
+	})
+}
+
+// told lists the values of m, and says whether failed calls leave untold what they would be otherwise: whether the two
+// readings differ by more than the margin.
+func (c *comparison) told(m *measure, quantile string) report.BlockValues {
+	out := c.valuesOf(m, quantile)
+	if c.answered == nil || m.metric.Name == metric.Error.Name {
+		return out
+	}
+	x := c.answered.find(m.treatment, m.operation, m.metric.Name)
+	if x == nil || x == m {
+		return out
+	}
+	ended, _ := c.estimatorFor(m, quantile).alone(m, level)
+	answered, why := c.answered.estimatorFor(x, quantile).alone(x, level)
+	if why != "" || math.Abs(math.Log(answered.Value/ended.Value)) > math.Log1p(c.margin) {
+		out.Untold = c.failedUnder(m.metric.Name, m.operation, m.treatment)
+	}
+	return out
 }

@@ -1,6 +1,8 @@
 package analyze
 
 import (
+	"bytes"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -272,5 +274,33 @@ func TestTurnsBehind(t *testing.T) {
 				t.Errorf("warnings %q", rep.Warnings)
 			}
 		})
+	}
+}
+
+// TestOtherToolsFormsWithFailedCalls: a form that other tools read has no time of calls of which many were refused at
+// once, and says how many failed.
+func TestOtherToolsFormsWithFailedCalls(t *testing.T) {
+	t.Parallel()
+	forms := func(refuse int) (lines, action string, hyperfine error) {
+		rep := reportOf(t, turned{blocks: 10, factor: 1, refuse: refuse, seed: 5}.record(t))
+		var b, a bytes.Buffer
+		must(t, report.Benchfmt(&b, rep))
+		must(t, report.ActionBenchmark(&a, rep))
+		return b.String(), a.String(), report.Hyperfine(io.Discard, rep)
+	}
+	lines, action, err := forms(3)
+	if strings.Contains(action, "response.p50 · on") || !strings.Contains(action, "error · on") || err == nil ||
+		!strings.Contains(lines, "is left out: ") || !strings.Contains(lines, "error-ratio") {
+		t.Errorf("a third failed: %v\n%s\n%s", err, lines, action)
+	}
+	for l := range strings.Lines(lines) {
+		if strings.HasPrefix(l, "Benchmark") && strings.Contains(l, "=on ") && strings.Contains(l, " sec/op") {
+			t.Errorf("a third failed: %s", l)
+		}
+	}
+	lines, action, err = forms(500)
+	if !strings.Contains(action, "response.p50 · on") || !strings.Contains(action, "error · on") || err != nil ||
+		strings.Contains(lines, "is left out: ") {
+		t.Errorf("1 of 500 failed: %v\n%s\n%s", err, lines, action)
 	}
 }

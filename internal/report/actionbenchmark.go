@@ -15,8 +15,9 @@ import (
 // ActionBenchmark writes what github-action-benchmark (https://github.com/benchmark-action/github-action-benchmark)
 // reads as "customSmallerIsBetter": one entry for each treatment and each metric that was measured in blocks and of
 // which less is better, with the median of the blocks. Times are in nanoseconds whatever their size, since the action
-// compares values without a look at their units. The A/A arm is left out. Of a soak it has times, errors and CPU time
-// of the whole run, and trends per hour. ErrNoBlocks of any other report without blocks.
+// compares values without a look at their units. The A/A arm is left out, and what failed calls leave untold. Of a soak
+// it has times, errors and CPU time of the whole run, and trends per hour. ErrNoBlocks of any other report without
+// blocks.
 func ActionBenchmark(w io.Writer, r *Report) error {
 	if r.independent() != nil {
 		entries, err := r.soakEntries()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +21,8 @@ import (
 // benchstat reads: one line for each treatment, operation and block, with a unit for each metric. benchstat prints the
 // median of the lines of a name, and the median of blocks is a treatment's metric in the report, unless that is a mean.
 // What differs between runs that are to be compared (seed, version, verdict) stands in comments: benchstat would put
-// runs whose configuration differs into tables of their own. ErrNoBlocks where nothing was measured in blocks.
+// runs whose configuration differs into tables of their own. Comments also say what is left out since calls failed.
+// ErrNoBlocks where nothing was measured in blocks.
 func Benchfmt(w io.Writer, r *Report) error {
 	if err := r.independent(); err != nil {
 		return fmt.Errorf("benchfmt: %w", err)
@@ -30,7 +32,7 @@ func Benchfmt(w io.Writer, r *Report) error {
 		return fmt.Errorf("benchfmt: %w", err)
 	}
 	var b bytes.Buffer
-	for _, l := range r.origin() {
+	for _, l := range slices.Concat(r.origin(), leftOut(all)) {
 		b.WriteString("# " + sanitize(l) + "\n")
 	}
 	out := benchfmt.NewWriter(&b)
@@ -70,6 +72,17 @@ func (r *Report) origin() []string {
 	}
 	if u := r.unblocked(); u != "" {
 		out = append(out, "unblocked: "+u)
+	}
+	return out
+}
+
+// leftOut describes the values that are left out.
+func leftOut(all []series) []string {
+	var out []string
+	for i := range all {
+		for _, b := range all[i].untold {
+			out = append(out, b.measured()+" is left out: "+b.Untold)
+		}
 	}
 	return out
 }

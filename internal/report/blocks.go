@@ -22,11 +22,12 @@ var ErrNoTimes = errors.New("hyperfine: this format holds only times, and the re
 var ErrNoBlocks = errors.New("this format holds values block by block, and the report has none: only the questions " +
 	"compare and scale measure in blocks; use json, html or openmetrics")
 
-// A series is one operation under one treatment, measured block by block.
+// A series is one operation under one treatment, measured block by block. untold are values that say nothing of the
+// calls that were answered, since others failed: readers of these formats would take quick failures for quick answers.
 type series struct {
-	treatment *Treatment
-	operation string
-	values    []*BlockValues
+	treatment      *Treatment
+	operation      string
+	values, untold []*BlockValues
 }
 
 // series groups the values of blocks, in the order of treatments and of the first mention of an operation.
@@ -44,6 +45,10 @@ func (r *Report) series() ([]series, error) {
 			n = len(out)
 			at[k] = n
 			out = append(out, series{treatment: r.treatment(b.Treatment), operation: b.Operation})
+		}
+		if b.Untold != "" {
+			out[n].untold = append(out[n].untold, b)
+			continue
 		}
 		out[n].values = append(out[n].values, b)
 	}
@@ -75,10 +80,17 @@ func (s *series) find(is func(*BlockValues) bool) *BlockValues {
 
 // elapsed returns the time of a call as its user sees it: the main time of the series.
 func (s *series) elapsed() *BlockValues {
-	if b := s.find(func(b *BlockValues) bool { return b.Metric == metric.Wall.Name && b.Quantile == "" }); b != nil {
+	if b := s.find(isWall); b != nil {
 		return b
 	}
-	return s.find(func(b *BlockValues) bool { return b.Metric == metric.Response.Name && b.Quantile == "p50" })
+	return s.find(isElapsed)
+}
+
+func isWall(b *BlockValues) bool { return b.Metric == metric.Wall.Name && b.Quantile == "" }
+
+// isElapsed reports whether values are such a time.
+func isElapsed(b *BlockValues) bool {
+	return isWall(b) || b.Metric == metric.Response.Name && b.Quantile == "p50"
 }
 
 // at returns the value of one block, and false if there is no finite value.

@@ -43,6 +43,8 @@ type BlockValues struct {
 	Quantile  string      `json:"quantile,omitempty"`
 	Unit      metric.Unit `json:"unit"`
 	Values    []*float64  `json:"values"` // by block; null: not measured in that block
+	// Untold says why failed calls leave untold what the answered ones took; "" if they do not.
+	Untold string `json:"-"`
 }
 
 // Percentiles are one metric's distribution over all calls or batches of a treatment.
