@@ -116,6 +116,9 @@ func (d document) holds() ([]object, error) {
 		}
 		return []object{{Unstructured: &unstructured.Unstructured{}, at: d, none: string(content)}}, nil
 	}
+	if helmValue.Match(content) && d.mayDecide() {
+		return nil, d.errorf("%s", rendersNone)
+	}
 	if !o.IsList() {
 		return []object{{Unstructured: o, at: d, repeated: repeated}}, nil
 	}
@@ -206,12 +209,19 @@ func (d document) mayDecide() bool {
 var helmLine = regexp.MustCompile(`(?m)^\s*\{\{-?\s*(?:if|else|end|range|with|define|include|template|block|/\*|\$)` +
 	`|\{\{-?\s*[^}\n]*\.(?:Values|Release|Chart|Capabilities)\.`)
 
+// helmValue is what only a template of Helm's has in a value, in JSON.
+var helmValue = regexp.MustCompile(`\{\{-?\s*(?:(?:include|template)\s|(?:[^{}]*[\s(])?\$?` +
+	`\.(?:Values|Release|Chart|Capabilities)\.)`)
+
+// rendersNone says what to do about a template of Helm's.
+const rendersNone = "it is a template of Helm's, and tare renders none: write what 'helm template CHART' prints into " +
+	"a file, and name that"
+
 // unreadable is an error about a document that is no YAML.
 func (d document) unreadable(err error) error {
 	says := d.parserSays(err)
 	if helmLine.MatchString(d.text) {
-		return fmt.Errorf("%s: it is a template of Helm's, and tare renders none: write what "+
-			"'helm template CHART' prints into a file, and name that", says)
+		return fmt.Errorf("%s: %s", says, rendersNone)
 	}
 	return errors.New(says)
 }

@@ -681,3 +681,20 @@ func TestSecretsStayBehind(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTemplatesOfHelmAreRefused: what Helm would put a value into is no policy, also where it is YAML.
+func TestTemplatesOfHelmAreRefused(t *testing.T) {
+	for says, isHelms := range map[string]bool{
+		`"object.x == '{{ .Values.registry }}'"`:                 true,
+		`"object.x == '{{- $.Values.registry -}}'"`:              true,
+		`"object.x == '{{ default 1 .Release.Name }}'"`:          true,
+		`"object.x == '{{ include \"registry\" . }}'"`:           true,
+		`"object.x == '{{ request.object.spec.Values.image }}'"`: false,
+	} {
+		dir := written(t, map[string]string{"a.yaml": policy("p", "  validations: [{expression: "+says+"}]\n")})
+		_, err := Read(dir, false)
+		if (err != nil) != isHelms || isHelms && !strings.Contains(err.Error(), "a.yaml:1: it is a template of Helm's") {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+}
