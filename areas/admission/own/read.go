@@ -486,9 +486,6 @@ func (o object) into(to any) error {
 // unknownField finds the path of a field that the API does not have in an error about it.
 var unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
 
-// asks are words of policies that may read other objects of a cluster, in small letters.
-var asks = []string{"apicall", "globalreference", "globalcontext", "resource.", "clone", "data.inventory"}
-
 // engines are words of objects that may say how an engine is set up, or what becomes of policies, in small letters.
 var engines = []string{"kyverno", "gatekeeper", "validatingadmissionpolic", "mutatingadmissionpolic", "clusterpolic"}
 
@@ -521,14 +518,16 @@ func (s *Set) reader() reader {
 		}
 		if s.Policies[i].engine != nil {
 			texts = append(texts, s.Policies[i].at.text)
+			some, _ := asks(s.Policies[i].engine)
+			r.asking = r.asking || some
 		}
 	}
 	for _, o := range s.templates {
 		texts = append(texts, o.at.text)
+		some, _ := asks(o.Unstructured)
+		r.asking = r.asking || some
 	}
-	says := strings.ToLower(strings.Join(texts, "\n"))
-	r.configMaps = strings.Contains(says, "configmap")
-	r.asking = slices.ContainsFunc(asks, func(word string) bool { return strings.Contains(says, word) })
+	r.configMaps = strings.Contains(strings.ToLower(strings.Join(texts, "\n")), "configmap")
 	return r
 }
 
