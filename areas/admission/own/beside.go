@@ -1,11 +1,18 @@
 package own
 
 import (
+	"errors"
+	"io/fs"
+	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/konfig"
+
+	"tare/areas/bundle"
+	"tare/internal/files"
 )
 
 // ofKubernetes are API groups of Kubernetes' own whose objects neither change nor deploy policies. What others do is
@@ -37,4 +44,63 @@ func isHarmless(o *unstructured.Unstructured) bool {
 func (s source) isKnown() bool {
 	described := []string{"kyverno-test.yaml", "artifacthub-pkg.yml", "artifacthub-pkg.yaml"}
 	return slices.Contains(slices.Concat(konfig.RecognizedKustomizationFileNames(), described), path.Base(s.name))
+}
+
+// eachDeploying calls do for each file that says what Flux leaves out of the folder of a bundle, or of those above it,
+// up to the top of its repository. Of what a folder's kustomization builds it does so also for those in or above the
+// folders that are built, and for those that tell Argo CD what to change.
+func eachDeploying(from, at string, do func(o object) error) error {
+	folder := at
+	if isFolder, err := bundle.IsFolder(from); err != nil {
+		return err
+	} else if folder == "" && isFolder {
+		folder = from
+	} else if folder == "" {
+		folder = filepath.Dir(from)
+	}
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return err
+	}
+	all, reader := map[string]string{}, bundle.NewReader() // by their paths in the folder
+	folders := []string{folder}
+	if at != "" {
+		g, err := gather(at)
+		if err != nil {
+			return err
+		}
+		folders = slices.Collect(maps.Keys(g.Visits))
+		err = bundle.Each(at, func(name string, text []byte) error {
+			if deploys(name) {
+				all[name] = string(text)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	top := files.Top(folder)
+	for _, in := range folders {
+		for {
+			name, isIn := within(top, filepath.Join(in, bundle.LeftByFlux))
+			if !isIn {
+				break
+			}
+			switch text, err := reader.Read(top, name); {
+			case err == nil:
+				shown, _ := filepath.Rel(folder, filepath.Join(top, name)) // both are absolute
+				all[shown] = string(text)
+			case !errors.Is(err, fs.ErrNotExist):
+				return err
+			}
+			in = filepath.Dir(in)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if err := do(source{name: name}.whole(all[name])); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package own
 
 import (
 	"maps"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -64,5 +65,49 @@ func TestUnaskedBeside(t *testing.T) {
 				t.Errorf("differences (-want +got):\n%s", d)
 			}
 		})
+	}
+}
+
+// TestUnaskedDeploying: what tells Flux or Argo CD to leave out or to change what is deployed is compared in a folder
+// that is built, in those that are built for it, and above all of them.
+func TestUnaskedDeploying(t *testing.T) {
+	const argo = "kustomize: {patches: [{target: {kind: ValidatingAdmissionPolicyBinding}, patch: '[]'}]}\n"
+	for name, c := range map[string]struct{ file, in, want string }{
+		"what Argo CD patches":         {"team/prod/.argocd-source.yaml", argo, "file .argocd-source.yaml"},
+		"what Flux leaves out":         {"team/prod/.sourceignore", "/*\n", "file .sourceignore"},
+		"of a base":                    {"base/.sourceignore", "/*\n", "file ../../base/.sourceignore"},
+		"at the top of the repository": {".sourceignore", "base\n", "file ../../.sourceignore"},
+		"beside it":                    {"other/.sourceignore", "/*\n", ""},
+	} {
+		for _, kustomization := range []string{"resources: [../../base]\n", ""} {
+			if kustomization == "" && name == "of a base" {
+				continue
+			}
+			with := func(file string) *Set {
+				files := map[string]string{
+					".git/HEAD": "", "base/kustomization.yaml": "resources: [p.yaml]\n", "base/p.yaml": policy("p", isTrue),
+					"team/prod/kustomization.yaml": kustomization,
+				}
+				if kustomization == "" {
+					delete(files, "team/prod/kustomization.yaml")
+					files["team/prod/p.yaml"] = policy("p", isTrue)
+				}
+				if file != "" {
+					files[file] = c.in
+				}
+				s, err := Read(filepath.Join(written(t, files), "team", "prod"), false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}
+			want := c.want
+			if want != "" {
+				want = "what tare leaves aside differs: " + want
+			}
+			if d := cmp.Diff(want, unasked(with(c.file), with(""))); d != "" {
+				t.Errorf("%s, %q (-want +got):\n%s", name, kustomization, d)
+			}
+		}
 	}
 }

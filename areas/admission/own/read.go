@@ -179,6 +179,9 @@ func ReadSamples(from string) (out []Sample, err error) {
 // eachObject calls do for each object.
 func eachObject(from string, do func(o object) error) error {
 	at, listed := listed(from)
+	if err := eachDeploying(from, at, do); err != nil {
+		return err
+	}
 	if at != "" {
 		text, err := build(at)
 		if err != nil {
