@@ -224,6 +224,24 @@ func TestDifferences(t *testing.T) {
 		"cedar, a template laid out otherwise": {
 			engine.Cedar, aside(slotted, "{}"), aside("// who\n@doc(\"x\")\n"+strings.ReplaceAll(slotted, ",", ",\n"), "{}"), "",
 		},
+		"cedar, entities of another name": {
+			engine.Cedar,
+			tree{"a.cedar": departments},
+			tree{"a.cedar": departments, "users.json": `[{"uid": {"type": "User", "id": "eve"}, "parents": []}]`},
+			"users.json",
+		},
+		"cedar, policies as texts": {
+			engine.Cedar,
+			tree{"a.cedar": departments, "p.json": `[{"id": "a", "content": "permit(principal, action, resource);"}]`},
+			tree{"a.cedar": departments},
+			"p.json",
+		},
+		"cedar, a request": {
+			engine.Cedar,
+			tree{"a.cedar": departments},
+			tree{"a.cedar": departments, "r.json": `{"principal": "A::\"a\"", "action": "B::\"b\"", "resource": "C::\"c\""}`},
+			"",
+		},
 		"cedar, JSON": {engine.Cedar, aside(slotted, "{}"), aside(slotted, inJSON), "x.cedar.json"},
 		"cedar, JSON with a key twice": {
 			engine.Cedar, aside(slotted, inJSON), aside(slotted, `{"effect": "forbid", `+inJSON[1:]), "x.cedar.json",
@@ -235,7 +253,7 @@ func TestDifferences(t *testing.T) {
 			engine.Cedar,
 			tree{"a.cedar": departments},
 			tree{"a.cedar": departments, "p.json": `{"staticPolicies": {"a": ` + inJSON + "}}", "q.json": `{"effect": "permit"}`},
-			"p.json",
+			"p.json q.json",
 		},
 		"data that only opa run loads": {
 			engine.OPA, tree{"more.json": `{"blocked": ["eve"]}`}, tree{"more.json": `{"blocked": []}`}, "more.json",

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// An Aside decides nothing here, and may do so elsewhere: a file with policies in Cedar's JSON, or a template without a
-// link, which a decision point may be given later.
+// An Aside decides nothing here, and may do so elsewhere: a file with policies in Cedar's JSON, one in JSON of another
+// name and form than those of a set, which may hold policies or entities for somebody's program, or a template without
+// a link, which a decision point may be given later.
 type Aside struct {
 	Name  string
 	Slots []string // those of a template; JSON has some entity in each

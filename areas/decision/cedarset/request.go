@@ -41,6 +41,13 @@ type request struct {
 	Context   json.RawMessage `json:"context"`
 }
 
+// isRequest reports whether a file is one request.
+func isRequest(text []byte) bool {
+	var keys map[string]json.RawMessage
+	return json.Unmarshal(text, &keys) == nil && keys["principal"] != nil && keys["action"] != nil &&
+		keys["resource"] != nil
+}
+
 func (r request) check() error {
 	for _, x := range []struct {
 		name string

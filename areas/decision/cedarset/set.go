@@ -36,7 +36,7 @@ type Set struct {
 	Untaken []string
 	// Unlinked are templates of which no link makes a policy.
 	Unlinked []string
-	aside    []Aside // policies in Cedar's JSON
+	aside    []Aside // policies in Cedar's JSON, and JSON of which it is not known what it holds
 	unlinked []*template
 	schema   *resolved.Schema          // nil: none
 	links    map[cedar.PolicyID]string // the names of policies that are made of templates
@@ -54,7 +54,7 @@ type file struct {
 // found are the files of a set by what they hold.
 type found struct {
 	policies, entities, links, schemas, tests []file
-	untaken                                   []Aside
+	untaken, unknown                          []Aside
 }
 
 // The endings of names. Entities and links may have words before them.
@@ -134,14 +134,17 @@ func (f *found) add(name string, one file) {
 		f.links = append(f.links, one)
 	case path.Ext(base) == ".json" && holdsPolicies(one.text):
 		f.untaken = append(f.untaken, Aside{Name: name, JSON: one.text})
-	case path.Ext(base) == ".json":
+	case path.Ext(base) == ".json" && (isRequest(one.text) || len(testsOf(one.text)) > 0):
 		f.tests = append(f.tests, one)
+	case path.Ext(base) == ".json":
+		f.unknown = append(f.unknown, Aside{Name: name, JSON: one.text})
 	}
 }
 
 func (f *found) read() (*Set, error) {
 	s := &Set{
-		Policies: cedar.NewPolicySet(), Entities: cedar.EntityMap{}, links: map[cedar.PolicyID]string{}, aside: f.untaken,
+		Policies: cedar.NewPolicySet(), Entities: cedar.EntityMap{}, links: map[cedar.PolicyID]string{},
+		aside: slices.Concat(f.untaken, f.unknown),
 	}
 	for _, a := range f.untaken {
 		s.Untaken = append(s.Untaken, a.Name)
