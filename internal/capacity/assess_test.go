@@ -249,7 +249,7 @@ func TestDescribedRecovery(t *testing.T) {
 		t.Errorf("idle connections closed meanwhile: %+v", r)
 	}
 	v.DroppedIdle = &dropped
-	v.Recovered = false
+	v.Recovered, v.Probes = false, []Probe{{At: 60 * time.Second}}
 	for good, want := range map[int]bool{0: false, 9: false, 10: false, 11: true, 20: true} {
 		tr := Trace{Recovery: v, Stop: StopFailing, Steps: []Step{{
 			Role: RoleRamp, Rate: 10, Segment: load.Segment{End: 2 * time.Second, Offered: 20},
@@ -273,6 +273,60 @@ func TestDescribedRecovery(t *testing.T) {
 	v.Complete = false
 	if r := Assess(Trace{Recovery: v}); r.Wedged || r.RecoverySeconds != nil {
 		t.Errorf("an interrupted probe says %+v", r)
+	}
+}
+
+// TestTargetsThatAnswerPartlyDoNotStayDown: what fails at any rate fails after the load as well, and a target that
+// answers most fresh calls, the last ones among them, is not down.
+func TestTargetsThatAnswerPartlyDoNotStayDown(t *testing.T) {
+	answers := func(pattern string) *Recovery {
+		v := &Recovery{Limit: time.Second / 2, Deadline: 30 * time.Second, Complete: true}
+		for i, answer := range pattern {
+			v.Probes = append(v.Probes, Probe{At: time.Duration(i) * time.Second / 2, Good: answer == '+', Outcome: load.Failed})
+		}
+		return v
+	}
+	for name, c := range map[string]struct {
+		pattern string
+		share   int // of 100 calls, so many fail at any rate
+		wedged  bool
+		back    float64 // seconds; negative: it did not come back
+		note    string
+	}{
+		"one of five places is dead": {strings.Repeat("-++++", 12), 20, false, 0.5, "recovers immediately"},
+		"later": {
+			strings.Repeat("-", 21) + strings.Repeat("++++-", 8), 20, false, 10.5, "recovers after 10.5 s",
+		},
+		"a busy host":               {"++--++-+++", 0, false, -1, "partly: answered 7 of 10 fresh calls well"},
+		"all fail":                  {strings.Repeat("-", 60), 20, true, -1, "wedged: "},
+		"the last fail":             {strings.Repeat("++-", 18) + "------", 20, true, -1, "wedged: "},
+		"far more than at any rate": {strings.Repeat("--+", 20), 20, true, -1, "wedged: "},
+		"five in a row":             {"-+++++", 0, false, 0.5, "recovers immediately"},
+	} {
+		tr := Trace{Recovery: answers(c.pattern), Stop: StopMaxRate}
+		var calls load.Calls
+		for i := range 300 {
+			at := time.Duration(i) * time.Second / 100
+			if i%100 == 0 {
+				segment := load.Segment{Start: at, End: at + time.Second, Offered: 100}
+				tr.Steps = append(tr.Steps, Step{Role: RoleRamp, Rate: 100, Passed: new(true), Segment: segment})
+			}
+			call := load.Call{Intended: at, Sent: at, Done: at + time.Millisecond, Status: 200}
+			if i%100 < c.share {
+				call.Outcome = load.Failed
+			}
+			calls = append(calls, call)
+		}
+		tr.Calls, tr.Read = calls, 4*time.Second
+		r := Assess(tr)
+		back := -1.0
+		if r.RecoverySeconds != nil {
+			back = *r.RecoverySeconds
+		}
+		if r.Wedged != c.wedged || back != c.back || !strings.HasPrefix(r.RecoveryNote, c.note) ||
+			(r.AtLeast == 0) != c.wedged {
+			t.Errorf("%s: wedged %v, back after %v s, at least %v: %s", name, r.Wedged, back, r.AtLeast, r.RecoveryNote)
+		}
 	}
 }
 

@@ -131,8 +131,60 @@ func (v *Recovery) refused() bool {
 	return len(last) > 0 && !slices.ContainsFunc(last, func(p Probe) bool { return p.Outcome != load.Refused })
 }
 
+const (
+	answeredRow = 5  // fresh calls in a row that are answered well show that a target is back
+	answeredFew = 20 // so many show it of a target of which a share of the calls fails at any rate
+	lastProbes  = 10 // say whether a target that is not back stays down
+)
+
+// back returns since when fresh calls have been answered as before the load, and whether enough of them were: five in a
+// row well, or of twenty no more badly than chance has it of the share that fails at any rate.
+func (v *Recovery) back(floor float64) (since time.Duration, ok bool) {
+	since = v.Start
+	for i, bad := len(v.Probes)-1, 0; i >= 0; i-- {
+		n := float64(len(v.Probes) - i)
+		switch p := v.Probes[i]; {
+		case !p.Good:
+			bad++
+		case bad == 0:
+			since, ok = p.At, n >= answeredRow
+		case n >= answeredFew && float64(bad) <= n*floor+2*math.Sqrt(n*floor*(1-floor)):
+			since, ok = p.At, true
+		}
+	}
+	return since, ok
+}
+
+// answered counts the last fresh calls, at most so many, and those of them that were answered well.
+func (v *Recovery) answered(most int) (good, n int) {
+	last := v.Probes[max(0, len(v.Probes)-most):]
+	for _, p := range last {
+		if p.Good {
+			good++
+		}
+	}
+	return good, len(last)
+}
+
+// staysDown reports whether none of the very last fresh calls was answered well, or few of those before.
+func (v *Recovery) staysDown() bool {
+	row, _ := v.answered(answeredRow)
+	good, n := v.answered(lastProbes)
+	return row == 0 || 2*good < n
+}
+
+// partly says how many fresh calls a target answered that neither stays down nor answers as before.
+func (v *Recovery) partly() string {
+	good, n := v.answered(len(v.Probes))
+	return fmt.Sprintf("answered %d of %d fresh calls well within %s, and not as before the load, in %.0f s after it had "+
+		"stopped", good, n, unit.Seconds(v.Limit.Seconds()), v.Deadline.Seconds())
+}
+
 // unanswered says of a target that it did not come back.
 func (v *Recovery) unanswered() string {
+	if !v.staysDown() {
+		return "the target " + v.partly()
+	}
 	if v.refused() {
 		return fmt.Sprintf("single calls were still refused %.0f s after the load had stopped", v.Deadline.Seconds())
 	}
@@ -140,9 +192,10 @@ func (v *Recovery) unanswered() string {
 		unit.Seconds(v.Limit.Seconds()))
 }
 
-// probe makes two fresh calls a second until five in a row are answered, or the deadline passes.
+// probe makes two fresh calls a second until they are answered as before the load, or the deadline passes.
 func (r *session) probe(v *Recovery, timeout time.Duration, step Step) error {
-	for row, i := 0, uint64(0); ; i++ {
+	floor := baseOf(r.t).floor
+	for i := uint64(0); ; i++ {
 		at := r.s.Now()
 		c := r.s.Fresh(r.ctx, 0, i, timeout)
 		if err := r.ctx.Err(); err != nil {
@@ -152,13 +205,11 @@ func (r *session) probe(v *Recovery, timeout time.Duration, step Step) error {
 		p.Good = c.Done != 0 && c.Outcome.Good() && p.Response <= v.Limit
 		v.Probes = append(v.Probes, p)
 		r.watch(StepProgress, step)
-		if row++; !p.Good {
-			row = 0
-		}
+		_, back := v.back(floor)
 		now := r.s.Now()
 		switch {
-		case row == 5, now-v.Start >= v.Deadline:
-			v.Recovered, v.Complete = row == 5, true
+		case back, now-v.Start >= v.Deadline:
+			v.Recovered, v.Complete = back, true
 			return nil
 		case v.DroppedIdle == nil && now-v.Start >= r.o.Timeout:
 			r.s.DropIdle()

@@ -347,23 +347,23 @@ func (r *Result) recover(t Trace) {
 	if v == nil || !v.Complete || !v.Recovered && !t.served() {
 		return
 	}
-	first, dropped := v.Start, v.DroppedIdle // of the probes that were then all answered as before the load
-	for _, p := range slices.Backward(v.Probes) {
-		if !p.Good {
-			break
-		}
-		first = p.At
-	}
-	r.Wedged, r.IdleDropped = !v.Recovered, dropped != nil && (!v.Recovered || *dropped <= first)
+	first, back := v.back(r.ErrorFloor.Value)
+	back = back || v.Recovered
+	dropped := v.DroppedIdle
+	r.Wedged, r.IdleDropped = !back && v.staysDown(), dropped != nil && (!back || *dropped <= first)
 	after := ""
 	if r.IdleDropped {
 		after = fmt.Sprintf(", after the client had closed its idle connections at %.1f s", (*dropped - v.Start).Seconds())
 	}
-	if !v.Recovered && v.refused() {
+	if r.Wedged && v.refused() {
 		r.RecoveryNote = "refuses: " + v.unanswered() + after
 		return
 	}
-	if !v.Recovered || len(v.Probes) == 0 {
+	if !back && !r.Wedged {
+		r.RecoveryNote = "partly: " + v.partly() + after
+		return
+	}
+	if r.Wedged || len(v.Probes) == 0 {
 		r.RecoveryNote = fmt.Sprintf("wedged: fresh calls were still not answered well within %s, %.0f s after the load had "+
 			"stopped%s", unit.Seconds(v.Limit.Seconds()), v.Deadline.Seconds(), after)
 		return

@@ -78,15 +78,19 @@ func (c *Capacity) belowHeld() string {
 
 // Bound says what is known of a capacity that is not a number: a clause without its subject; "" where nothing is known.
 func (c *Capacity) Bound() string {
+	since := "stayed down"
+	if !c.Wedged {
+		since = "did not answer as before since"
+	}
 	switch {
 	case c.Stop == "refusing" && c.BrokeAbove != nil:
 		return "broke above " + unit.PerSecond(*c.BrokeAbove) + " and refuses all calls since"
 	case c.Stop == "refusing":
 		return "broke and refuses all calls since; no rate was seen to hold"
 	case c.Stop == "down" && c.BrokeAbove != nil:
-		return "broke above " + unit.PerSecond(*c.BrokeAbove) + " and stayed down"
+		return "broke above " + unit.PerSecond(*c.BrokeAbove) + " and " + since
 	case c.Stop == "down":
-		return "broke and stayed down; no rate was seen to hold"
+		return "broke and " + since + "; no rate was seen to hold"
 	case c.AtLeast != nil && c.AtMost != nil:
 		held := cmp.Or(c.belowHeld(), ", which held,")
 		return "between " + unit.PerSecond(*c.AtLeast) + held + " and " + unit.PerSecond(*c.AtMost) + ", which broke"

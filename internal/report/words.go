@@ -155,6 +155,8 @@ func (c *Capacity) objectiveRate() string {
 func (c *Capacity) recovery() (label, text string) {
 	note := strings.TrimPrefix(strings.TrimPrefix(c.Recovery, "wedged: "), "recovers ")
 	switch {
+	case strings.HasPrefix(note, "partly: "):
+		return "afterwards", "it " + strings.TrimPrefix(note, "partly: ")
 	case !c.Broke && !c.Wedged && (note != "" || c.RecoverySeconds != nil):
 		return "afterwards", "it answers single calls"
 	case c.Wedged && strings.HasPrefix(note, "refuses: "):
