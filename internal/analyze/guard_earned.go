@@ -44,6 +44,10 @@ func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 	if t, ok := guard.TurnedAwayFrom(seen); ok && !overloaded {
 		g.TurnedAway = &report.GuardTurnedAway{Rate: t.Rate, AtMost: t.Most}
 	}
+	withstood := guard.Withstood(seen)
+	if ok && !overloaded && !withstood {
+		g.OverloadUnknown = servedUpTo(rate, &calls, withstood) + crowdWords(seen)
+	}
 	missed := guard.Missed(seen, a.rec.Plan.Load.Rates)
 	switch {
 	case overloaded && over.Enough(), g.RatesGiven && len(missed) == 0:
@@ -54,14 +58,15 @@ func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 			"rate, of %d that a pass needs: %d timed out or were not sent", unit.PerSecond(over.Rate), over.Answered,
 			guard.LeastTrespasses, over.Failed)
 	case !ok:
-		g.Unearned = "the control was not overloaded: the generator kept up with none of the rates; --rates 100/s, or " +
-			"load.rates, gives others"
+		g.Unearned = "it is not known whether the control was overloaded: the generator kept up with none of the rates; " +
+			"--rates 100/s, or load.rates, gives others"
 	case g.TurnedAway != nil:
 		enough := highestBelow(seen, g.TurnedAway.Rate)
 		g.Unearned = fmt.Sprintf("the control was not overloaded, as far as is known: %s; raise that limit, or say which "+
 			"rates are enough: --rates %s, or load.rates", g.TurnedAway.Sentence(), unit.PerSecond(enough))
 	default:
-		g.Unearned = notOverloaded(rate, &calls, end, seen)
+		g.Unearned = servedUpTo(rate, &calls, withstood) + notHigher(end, seen) + fmt.Sprintf(
+			" which rates are enough: --rates %s, or load.rates", unit.PerSecond(rate))
 	}
 }
 
@@ -106,13 +111,25 @@ func notOffered(missed []float64, seen []guard.Seen, highest float64, end guard.
 		"load.rates", why, unit.PerSecond(highest))
 }
 
-// notOverloaded says up to which rate a control was not overloaded, why no higher one was offered, and what to do.
-func notOverloaded(rate float64, calls *guard.Legitimate, end guard.End, seen []guard.Seen) string {
+// servedUpTo says up to which rate a control was not overloaded, or that this is not known, and how many of the calls
+// at that rate it served.
+func servedUpTo(rate float64, calls *guard.Legitimate, withstood bool) string {
+	lead, to := "the control was not overloaded", "up to"
+	if !withstood {
+		lead, to = "it is not known whether the control was overloaded", "at"
+	}
 	served, _ := calls.Share()
-	why, do, wrong := "", "", ""
+	wrong := ""
 	if calls.Wrong > 0 {
 		wrong = fmt.Sprintf(", and gave %s a wrong answer,", unit.Count(calls.Wrong, "call"))
 	}
+	return fmt.Sprintf("%s: it served %s%s %s %s, the highest rate that was offered", lead, report.Percent(served.Value),
+		wrong, to, unit.PerSecond(rate))
+}
+
+// notHigher says why no higher rate was offered, and what to do.
+func notHigher(end guard.End, seen []guard.Seen) string {
+	why, do := "", "say"
 	switch end.Stop {
 	case guard.StopMaxRate:
 		why, do = " (max_rate)", "raise max_rate, or say"
@@ -122,18 +139,21 @@ func notOverloaded(rate float64, calls *guard.Legitimate, end guard.End, seen []
 		why = fmt.Sprintf("; the generator could not keep up at %s", unit.PerSecond(end.Rate))
 	case guard.StopRates, guard.StopOverload:
 	}
-	if do == "" {
-		do = "say"
-	}
-	if c, ok := guard.CrowdOf(seen); ok {
-		why += fmt.Sprintf("; it did worse at %s, which shows nothing: the processors were %s busy there, as far as is "+
-			"known mostly with other work, and calls wait then whatever it does", unit.PerSecond(c.Rate),
-			report.Percent(c.Busy))
+	crowd := crowdWords(seen)
+	if crowd != "" {
 		do = "end that work, or say"
 	}
-	return fmt.Sprintf("the control was not overloaded: it served %s%s up to %s, the highest rate that was offered%s; "+
-		"%s which rates are enough: --rates %[3]s, or load.rates", report.Percent(served.Value), wrong,
-		unit.PerSecond(rate), why, do)
+	return why + crowd + "; " + do
+}
+
+// crowdWords says at which rate a control did worse beside other work; "": it did not.
+func crowdWords(seen []guard.Seen) string {
+	c, ok := guard.CrowdOf(seen)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("; it did worse at %s, which shows nothing: the processors were %s busy there, as far as is known "+
+		"mostly with other work, and calls wait then whatever it does", unit.PerSecond(c.Rate), report.Percent(c.Busy))
 }
 
 // overloadOf is an overload for the report.

@@ -119,9 +119,10 @@ func TestPassIsEarned(t *testing.T) {
 		"slower beside other work": {
 			seen: []guard.Seen{crowded(at(160, 1)), crowded(at(320, 1)), crowded(slow)},
 			end:  guard.End{Stop: guard.StopMaxRate}, want: report.Inconclusive,
-			why: "it served 100.0 % up to 640/s, the highest rate that was offered (max_rate); it did worse at 640/s, which " +
-				"shows nothing: the processors were 99.0 % busy there, as far as is known mostly with other work, and calls wait " +
-				"then whatever it does; end that work, or say which rates are enough: --rates 640/s",
+			why: "it is not known whether the control was overloaded: it served 100.0 % at 640/s, the highest rate that was " +
+				"offered (max_rate); it did worse at 640/s, which shows nothing: the processors were 99.0 % busy there, as far " +
+				"as is known mostly with other work, and calls wait then whatever it does; end that work, or say which rates " +
+				"are enough: --rates 640/s",
 		},
 		"slower": {
 			seen: with(slow), end: guard.End{Stop: guard.StopMaxRate}, want: report.Pass, why: "below 0.",
@@ -142,7 +143,8 @@ func TestPassIsEarned(t *testing.T) {
 		},
 		"all were refused": {
 			seen: with(refusing), end: guard.End{Stop: guard.StopMaxRate}, want: report.Inconclusive,
-			why: "it served 0.0 %, and gave 3200 calls a wrong answer, up to 640/s, the highest",
+			why: "it is not known whether the control was overloaded: it served 0.0 %, and gave 3200 calls a wrong answer, " +
+				"at 640/s, the highest",
 		},
 		"max_rate": {
 			seen: calm, end: guard.End{Stop: guard.StopMaxRate}, want: report.Inconclusive,
@@ -216,6 +218,78 @@ func TestPassIsEarned(t *testing.T) {
 		}}
 		if f := a.guardFinding(b, "default"); f.verdict != x.want || !strings.Contains(f.how, x.why) {
 			t.Errorf("%s: %s, %q; want %s, %q", name, f.verdict, f.how, x.want, x.why)
+		}
+	}
+}
+
+// TestOverloadUnknown: of a control that fails calls at the lowest given rate, too, or that did worse beside other
+// work, it is not known whether it was overloaded; of one that served the calls, or turned them away, it is.
+func TestOverloadUnknown(t *testing.T) {
+	t.Parallel()
+	at := func(rate float64, served, failed uint64) guard.Seen {
+		return guard.Seen{
+			Point: guard.Point{Rate: rate}, Median: 8 * time.Millisecond, Trespasses: guard.Trespasses{Refused: 2000},
+			Legitimate: guard.Legitimate{Served: served, Failed: failed},
+		}
+	}
+	crowded := func(s guard.Seen, busy float64, median time.Duration) guard.Seen {
+		s.Segment.Offered, s.TargetCPU, s.Unanswered, s.Median = int(5*s.Rate), new(0.1), s.Legitimate.Failed, median
+		s.Segment.Effort = &load.Effort{Seconds: 5, CPU: 0.1, Host: &load.Processors{All: 10, Busy: 10 * busy}}
+		return s
+	}
+	wrong := at(80, 43, 0)
+	wrong.Legitimate.Wrong = 957
+	limited := at(400, 500, 1500)
+	limited.Legitimate.TurnedAway = limited.Legitimate.Failed
+	for name, x := range map[string]struct {
+		seen []guard.Seen
+		want string
+	}{
+		"as few at each rate": {
+			seen: []guard.Seen{at(300, 327, 673), at(400, 392, 808)},
+			want: "it is not known whether the control was overloaded: it served 32.7 % at 400/s, the highest rate",
+		},
+		"one rate": {
+			seen: []guard.Seen{at(400, 20, 980)},
+			want: "it is not known whether the control was overloaded: it served 2.0 % at 400/s, the highest rate",
+		},
+		"fewer beside other work": {
+			seen: []guard.Seen{
+				crowded(at(50, 157, 93), 1, 8*time.Millisecond), crowded(at(400, 40, 1960), 1, 8*time.Millisecond),
+			},
+			want: "it is not known whether the control was overloaded: it served 2.0 % at 400/s, the highest rate that was " +
+				"offered; it did worse at 400/s, which shows nothing: the processors were 100.0 % busy there",
+		},
+		"slower beside other work": {
+			seen: []guard.Seen{
+				crowded(at(50, 250, 0), 1, 8*time.Millisecond), crowded(at(400, 2000, 0), 1, 300*time.Millisecond),
+			},
+			want: "it is not known whether the control was overloaded: it served 100.0 % at 400/s, the highest rate that was " +
+				"offered; it did worse at 400/s, which shows nothing: the processors were 100.0 % busy there",
+		},
+		"refused wrongly": {
+			seen: []guard.Seen{at(20, 100, 0), wrong},
+			want: "it is not known whether the control was overloaded: it served 4.3 %, and gave 957 calls a wrong answer, at " +
+				"80/s, the highest rate that was offered",
+		},
+		"served":       {seen: []guard.Seen{at(100, 500, 0), at(400, 1990, 10)}},
+		"turned away":  {seen: []guard.Seen{at(100, 500, 0), limited}},
+		"overloaded":   {seen: []guard.Seen{at(100, 500, 0), at(400, 500, 1500)}},
+		"a busy start": {seen: []guard.Seen{crowded(at(100, 327, 173), 1, 8*time.Millisecond), at(400, 2000, 0)}},
+	} {
+		a := &analysis{rec: &record.Record{}}
+		var g report.Guard
+		a.earn(&g, x.seen, guard.End{Stop: guard.StopRates, Given: true})
+		if x.want == "" && g.OverloadUnknown != "" || !strings.HasPrefix(g.OverloadUnknown, x.want) {
+			t.Errorf("%s: %q, want %q", name, g.OverloadUnknown, x.want)
+		}
+		text := new(strings.Builder)
+		if err := report.Text(text, &report.Report{Question: design.Guard, Guard: []report.Guard{g}}); err != nil {
+			t.Fatal(err)
+		}
+		calm := strings.Contains(text.String(), "the control was not overloaded up to")
+		if calm != (x.want == "" && name != "overloaded") {
+			t.Errorf("%s: the report says that the control was not overloaded: %v", name, calm)
 		}
 	}
 }

@@ -176,6 +176,17 @@ func Reached(points []Seen) (rate float64, calls Legitimate, ok bool) {
 	return last.Rate, last.Legitimate, true
 }
 
+// Withstood reports whether a target is known not to have been overloaded at the highest rate of a point without a
+// condition: no other work was why it did worse than at lower rates, and it served the calls, or turned them away, but
+// for fewerServed of them. One that serves as few at the lowest rate may be overloaded there already.
+func Withstood(points []Seen) bool {
+	_, calls, ok := Reached(points)
+	_, crowded := CrowdOf(points)
+	calls.Served, calls.Failed = calls.Served+calls.TurnedAway, calls.Failed-calls.TurnedAway
+	served, _ := calls.Share()
+	return ok && !crowded && served.Hi >= 1-fewerServed
+}
+
 // Missed are those of the rates, in 1/s, that no point without a condition offered: the generator kept up with none.
 func Missed(points []Seen, rates []float64) []float64 {
 	kept := keptUp(points)

@@ -13,6 +13,9 @@ type Guard struct {
 	Reached *float64 `json:"reached,omitempty"`
 	// Overload is where the target was overloaded; absent: it was not, as far as is known.
 	Overload *GuardOverload `json:"overload,omitempty"`
+	// OverloadUnknown says why it is not known whether the target was overloaded at the highest rate that was offered;
+	// absent: it is.
+	OverloadUnknown string `json:"overload_unknown,omitempty"`
 	// TurnedAway is from which rate on calls that it must allow were turned away, without any other sign of an overload;
 	// absent: they were not.
 	TurnedAway *GuardTurnedAway `json:"turned_away,omitempty"`

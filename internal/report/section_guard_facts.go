@@ -117,6 +117,9 @@ func (g *Guard) permittedFact() fact {
 // overloadFact is from which rate on the control was overloaded; ok is false if that was not asked.
 func (g *Guard) overloadFact() (f fact, ok bool) {
 	f = fact{Name: factOverload, Value: "not seen"}
+	if g.OverloadUnknown != "" {
+		f.Value = "not known"
+	}
 	switch {
 	case g.Overload != nil && g.Unearned != "":
 		f.Value, f.Note = "from "+unit.PerSecond(g.Overload.Rate), "too few trespasses were answered there"

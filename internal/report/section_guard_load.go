@@ -51,13 +51,16 @@ func (b *Breach) answered() string {
 	return b.Answer
 }
 
-// overload says at which rate the control was overloaded, or up to which it was not; "": that was not asked.
+// overload says at which rate the control was overloaded, up to which it was not, or that this is not known; "": that
+// was not asked.
 func (g *Guard) overload() string {
 	switch {
 	case g.Unearned != "":
 		return g.Unearned
 	case g.Overload != nil:
 		return "the control was overloaded from " + unit.PerSecond(g.Overload.Rate) + " on: " + g.Overload.sentence()
+	case g.RatesGiven && g.OverloadUnknown != "":
+		return g.OverloadUnknown
 	case g.RatesGiven && g.Reached != nil:
 		text := "the control was not overloaded up to " + unit.PerSecond(*g.Reached) +
 			", the highest rate that the experiment asks for"
