@@ -94,11 +94,8 @@ func (r *Result) doubtInUpperSide(t Trace, b base, f judgement) string {
 		return fmt.Sprintf("the search offered %d calls, and found no limit that explains all of their answers",
 			t.log().Len())
 	}
-	// The rates of other limits, of places among them, depend on how long calls take.
-	byRate := traits.Limiter && !traits.Places && v.Class != signature.Unknown
-	if !byRate && (b.varied() || r.heldSlowly(t, b)) && t.brokeInCrowd(r.VerifiedHigh) {
-		return "other work kept the processors busy then, and some calls took long at lower rates, too: the target " +
-			"may be able to take more without that work"
+	if why := r.doubtInCrowd(t, b, f); why != "" {
+		return why
 	}
 	served := traits.Served && !traits.Limiter && !traits.Periodic && v.Class != signature.Unknown
 	unrecovered := served || r.heldSlowly(t, b)
@@ -114,6 +111,45 @@ func (r *Result) doubtInUpperSide(t Trace, b base, f judgement) string {
 		return "no rate was seen to hold, and some calls fail at any rate: that may have been chance"
 	}
 	return ""
+}
+
+// doubtInCrowd says why a rate that broke while other work kept the processors busy is not believed to break without
+// that work; it is empty where it is.
+func (r *Result) doubtInCrowd(t Trace, b base, f judgement) string {
+	traits := f.verdict.Method().Traits()
+	// The rates of other limits, of places and of queues that drop calls among them, depend on how long calls take.
+	byRate := f.verdict.Class != signature.Unknown && traits.Limiter && !traits.Places && (!traits.Served || f.isEven(r))
+	if byRate || !t.brokeInCrowd(r.VerifiedHigh) {
+		return ""
+	}
+	var did string
+	switch most := t.mostAnswered(); {
+	case b.varied() || r.heldSlowly(t, b):
+		did = "some calls took long at lower rates, too"
+	case most > apart*r.VerifiedHigh && !traits.Falls && !traits.Saves && !traits.Gradual:
+		did = "in an overload the target answered at least " + number(most) + "/s"
+	default:
+		return ""
+	}
+	return "other work kept the processors busy then, and " + did + ": the target may be able to take more without that " +
+		"work"
+}
+
+// isEven reports whether the target, kept busy, answered at a pace that agrees with the confirmations, and that is more
+// even than one that depends on other work.
+func (j judgement) isEven(r *Result) bool {
+	return j.Half() < steady && j.Value >= r.VerifiedLow && j.Value <= r.VerifiedHigh
+}
+
+// mostAnswered is how many calls per second the target answered well at least, in the overload in which it answered the
+// most.
+func (t Trace) mostAnswered() (most float64) {
+	over := lastOverload(t)
+	for len(over) > 0 {
+		most = max(most, overloaded(t, over).Lo)
+		over = t.overload(over[0].Attempt - 1)
+	}
+	return most
 }
 
 // offeredAt is how many calls came due in the confirmations in which a rate broke.

@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/load"
 	"tare/internal/signature"
+	"tare/internal/stat"
 )
 
 // tried is a step of 5 s in which calls were due at a rate, of which some failed and the others took response.
@@ -104,12 +105,22 @@ func TestDistrust(t *testing.T) {
 	crowd := func(more func(*Trace)) func(*Trace) {
 		return func(t *Trace) {
 			more(t)
+			for i, calls := 0, load.CallsOf(t.Calls); i < len(calls); i++ {
+				if i%2 > 0 && calls[i].Intended >= 10*time.Second && calls[i].Intended < 15*time.Second {
+					calls[i].Outcome = load.Failed // it answers 100/s of the overload
+				}
+			}
 			for i := range t.Steps {
 				t.Steps[i].Segment.Effort = &load.Effort{Seconds: 5, CPU: 0.1, Host: &load.Processors{All: 10, Busy: 10}}
 			}
 		}
 	}
 	late := func(t *Trace) { t.tried(RoleConfirmLow, 40*time.Second, 98, true, 0, 40*ms) }
+	again := func(t *Trace) {
+		warm(t)
+		t.tried(RoleOverload, 50*time.Second, 150, false, 0, 10*ms)
+		t.Steps[len(t.Steps)-1].Attempt = 2
+	}
 	for name, c := range map[string]struct {
 		class signature.Class
 		more  func(t *Trace)
@@ -121,6 +132,10 @@ func TestDistrust(t *testing.T) {
 		"an unknown class that was slow there":        {signature.Unknown, crowd(late), "other work kept"},
 		"places that were slow there":                 {signature.ConcurrencyLimit, crowd(late), "other work kept"},
 		"a limit on the rate that was slow there":     {signature.TokenBucket, crowd(late), ""},
+		"a queue that drops calls and was slow there": {signature.Shedding, crowd(late), "other work kept"},
+		"a queue that answered more on a busy host":   {signature.Queue, crowd(again), "in an overload the target answered"},
+		"a collapse that did":                         {signature.Collapse, crowd(again), ""},
+		"places that did":                             {signature.ConcurrencyLimit, crowd(again), ""},
 		"a queue that was slow on an idle host":       {signature.Queue, late, ""},
 		"a queue that kept up with twice as much":     {signature.Queue, faster, "kept up with 210/s"},
 		"a limiter that did":                          {signature.TokenBucket, faster, ""},
@@ -137,10 +152,17 @@ func TestDistrust(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	trace := confirmed(nil)
-	trace.Calls = load.CallsOf(trace.Calls)[:500]
 	r := Result{VerifiedLow: 98, VerifiedHigh: 102}
-	got := r.doubtInUpperSide(trace, baseOf(trace), judgement{verdict: signature.Verdict{Class: signature.Queue}})
+	trace := confirmed(crowd(late))
+	got := r.doubtInUpperSide(trace, baseOf(trace), judgement{
+		Estimate: stat.Estimate{Value: 100, Lo: 99.5, Hi: 100.5}, verdict: signature.Verdict{Class: signature.Shedding},
+	})
+	if got != "" {
+		t.Errorf("a queue that drops calls, and that a clock empties on a busy host: %q", got)
+	}
+	trace = confirmed(nil)
+	trace.Calls = load.CallsOf(trace.Calls)[:500]
+	got = r.doubtInUpperSide(trace, baseOf(trace), judgement{verdict: signature.Verdict{Class: signature.Queue}})
 	if !strings.Contains(got, "500 calls") {
 		t.Errorf("a target that answered 500 calls: %q", got)
 	}
