@@ -14,6 +14,10 @@ import (
 // disturbs is in doubt.
 const movedShare = 0.05
 
+// crowdedShare is the share of the host's CPU time from which on other work leaves a target to wait for it: how much of
+// such work waits, and makes the target wait, its share of the time does not show.
+const crowdedShare = 0.9
+
 // othersShare is the share of the host's CPU time that neither the target nor the generator used.
 var othersShare = metric.Metric{Name: "others", Unit: metric.Ratio, Better: metric.Lower}
 
@@ -65,6 +69,10 @@ func (s *soak) disturbances() string {
 	c := s.neighbours()
 	if len(c.value) < fewestWindows {
 		return ""
+	}
+	if m := stat.Mean(c.value); m >= crowdedShare {
+		return otherWork(m, s.hidden()) + " meanwhile: how long it made the target wait, and whether longer at the end, is " +
+			"not known"
 	}
 	fit, err := stat.Drift(
 		c.hours, c.value, stat.DriftOptions{Level: level, Stretch: c.stretch, Weight: c.weight, Seed: driftSeed},

@@ -716,6 +716,15 @@ func TestNeighbours(t *testing.T) {
 	if d := all(t, rep).Drift["cpu"]; d.Verdict != report.Regressed {
 		t.Errorf("cpu beside steady neighbours: %+v", d)
 	}
+	x.others = func(float64) float64 { return 0.97 } // they leave no time, and how much of theirs waits is not known
+	rep = judged(t, x, map[string]report.Verdict{
+		"rss drift <= 1MiB/h": report.Fail, "cpu drift <= 1us/h": report.Inconclusive,
+		"response.mean drift <= 1us/h": report.Inconclusive,
+	})
+	if d := all(t, rep).Drift["response.mean"]; d.Verdict != report.EffectInconclusive ||
+		!strings.Contains(d.Reason, "made the target wait") {
+		t.Errorf("response.mean on a host without idle time: %+v", d)
+	}
 }
 
 // TestJumps: what changes at once is said to jump, at its time and by its size, and has no change per hour.
