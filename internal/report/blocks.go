@@ -17,6 +17,9 @@ import (
 var ErrNoTimes = errors.New("hyperfine: this format holds only times, and the report has no elapsed times by block " +
 	"(metrics wall or response.p50); benchfmt has the other metrics")
 
+// ErrFailedCalls reports that a format for times without failures was requested, and failed calls leave a time untold.
+var ErrFailedCalls = errors.New("hyperfine: this format has no place for failed calls, benchfmt has")
+
 // ErrNoBlocks reports that a format for blocks was requested, and the report has none: only comparisons measure in
 // blocks.
 var ErrNoBlocks = errors.New("this format holds values block by block, and the report has none: only the questions " +

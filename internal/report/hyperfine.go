@@ -14,7 +14,7 @@ import (
 // Hyperfine writes the times of blocks as hyperfine's --export-json does (https://github.com/sharkdp/hyperfine), for
 // the scripts that read it: one result for each treatment and operation, with one time a block, in seconds a call: the
 // block's median. CPU time by user and system and exit codes are not known and left out. ErrNoBlocks where nothing was
-// measured in blocks; ErrNoTimes where no time was; it is an error if failed calls leave a time untold.
+// measured in blocks; ErrNoTimes where no time was; ErrFailedCalls where failed calls leave one untold.
 func Hyperfine(w io.Writer, r *Report) error {
 	if err := r.independent(); err != nil {
 		return fmt.Errorf("hyperfine: %w", err)
@@ -29,7 +29,7 @@ func Hyperfine(w io.Writer, r *Report) error {
 	for i := range all {
 		s := &all[i]
 		if i := slices.IndexFunc(s.untold, isElapsed); i >= 0 {
-			return fmt.Errorf("hyperfine: this format has no place for failed calls: %s; benchfmt has", s.untold[i].Untold)
+			return fmt.Errorf("%w: %s", ErrFailedCalls, s.untold[i].Untold)
 		}
 		b := s.elapsed()
 		if b == nil {
