@@ -26,7 +26,8 @@ import (
 //	at least                  without a number: VerifiedLow less its margins; or, where nothing broke, a step of the
 //	                          ramp that the target kept up with, with single calls answered afterwards; where the
 //	                          generator ended the search, a step of at least 1000 calls and two seconds
-//	at most                   without a number: VerifiedHigh
+//	at most                   without a number: VerifiedHigh; or a step of lastStretch in which the slowest calls waited
+//	                          longer and longer, and others did not (someWait)
 //	broke above               the target stayed down: the fastest step that it kept up with before. Not a bound: it may
 //	                          have served saved-up allowance
 //	SLO rate                  a step at which the objective held, that the target kept up with, not beyond the capacity
@@ -170,9 +171,9 @@ func (t Trace) bracket(since time.Duration, floor float64, enough time.Duration)
 		if s.Segment.Start < since || !s.confirmation() {
 			continue
 		}
-		if bad, n := t.badCalls(s); *s.Passed && t.losesMoreThan(s, floor+mostBad) ||
+		if bad, n := t.badCalls(s); *s.Passed && (t.losesMoreThan(s, floor+mostBad) || t.someWait(s) > 0) ||
 			!*s.Passed && s.Note == failNote && float64(bad) <= excused(n)+floor*float64(n) {
-			continue // how the calls ended says otherwise: those that were open at the step's end, too
+			continue // how the calls ended says otherwise: those that were open at the step's end, or waited long, too
 		}
 		if !*s.Passed || s.Length() >= enough {
 			b.add(trial{s.Rate, *s.Passed, s.Length()})
@@ -456,11 +457,12 @@ func (r Result) Interval() (x budget.Interval, how string) {
 }
 
 // atLeast states the fastest step that the target kept up with, where nothing broke and single calls were answered
-// afterwards. Where the generator ended the search, only steps count that are long enough for calls that were saved up
-// not to explain them.
+// afterwards. Where the generator ended the search, or some calls waited longer and longer at another rate, only steps
+// count that are long enough for calls that were saved up, or a queue that fills, not to explain them.
 func (r *Result) atLeast(t Trace) {
 	enough := anyLength
-	if t.Stop == StopClient {
+	fails, mayHave := t.someWaitedFrom()
+	if t.Stop == StopClient || mayHave {
 		enough = longEnough
 	}
 	best, behind := t.fastestKeptUp(enough)
@@ -479,6 +481,10 @@ func (r *Result) atLeast(t Trace) {
 		}
 	}
 	r.AtLeast = best
+	if fails > best {
+		r.Broke, r.VerifiedLow, r.VerifiedHigh, r.AtMost = true, best, fails, fails
+		r.Signature.Evidence = []string{someWaited(fails)}
+	}
 }
 
 // anyLength accepts every step.
@@ -512,7 +518,7 @@ func (t Trace) fastestKeptUp(enough func(*Step) bool) (best, behind float64) {
 				best = 0 // it held before, and does not any more
 			}
 		case !enough(s):
-		case t.keptUp(s) && !t.losesMoreThan(*s, floor+mostBad):
+		case t.keptUp(s) && t.someWait(*s) == 0 && !t.losesMoreThan(*s, floor+mostBad):
 			best = max(best, s.Rate)
 		case behind == 0 || s.Rate < behind:
 			behind = s.Rate

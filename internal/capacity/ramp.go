@@ -43,6 +43,11 @@ func (r *session) ramp(rate float64) (goodput float64, err error) {
 			return r.retreat(step.Rate, step.Note)
 		}
 		tries = 1
+		if !broke && r.someSlow(step) {
+			if step, broke, err = r.narrow(step.Rate); err != nil {
+				return 0, err
+			}
+		}
 		if broke {
 			step.Passed = new(false)
 			if r.fastest == 0 {

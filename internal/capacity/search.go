@@ -65,6 +65,8 @@ type session struct {
 	// typical is the lower quartile of the responses in the ramp step where that was least: a queue that builds up must
 	// not count as typical.
 	typical time.Duration
+	// slow is what someCalls of the calls took at least, in seconds, in the ramp step where that was least; 0: not known.
+	slow float64
 	// fastest is the highest rate that held.
 	fastest float64
 	// warm is the median response by which the target was last seen to have become faster; 0: never.
