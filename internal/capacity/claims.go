@@ -68,6 +68,9 @@ func (r *Result) claim(t Trace, b base) {
 		r.BrokeAbove, _ = t.fastestKeptUp(anyLength)
 	case !r.Broke:
 		r.atLeast(t)
+		r.Broke = r.Broke || r.AtLeast == 0 && !ended && slices.ContainsFunc(t.Steps, func(s Step) bool {
+			return t.refusesMost(&s)
+		})
 	}
 	r.findings(t, b, doubted)
 }
@@ -506,8 +509,15 @@ func (r *Result) because(reason string) {
 // enough.
 func (t Trace) fastestKeptUp(enough func(*Step) bool) (best, behind float64) {
 	floor := baseOf(t).floor
+	var refused []*Step // most of whose calls failed
 	for i := range t.Steps {
 		s := &t.Steps[i]
+		if t.refusesMost(s) {
+			refused = append(refused, s)
+			if best >= s.Rate {
+				best = 0
+			}
+		}
 		if s.Passed == nil || s.ClientLimited || s.Role != RoleRamp && s.Role != RoleOverload && !confirms(s.Role) {
 			continue
 		}
@@ -517,7 +527,9 @@ func (t Trace) fastestKeptUp(enough func(*Step) bool) (best, behind float64) {
 			if best >= s.Rate {
 				best = 0 // it held before, and does not any more
 			}
-		case !enough(s):
+		case !enough(s), slices.ContainsFunc(refused, func(before *Step) bool {
+			return before.Rate <= s.Rate && before.Length() >= s.Length() // it may have been a window's turn
+		}):
 		case t.keptUp(s) && t.someWait(*s) == 0 && !t.losesMoreThan(*s, floor+mostBad):
 			best = max(best, s.Rate)
 		case behind == 0 || s.Rate < behind:
@@ -525,6 +537,11 @@ func (t Trace) fastestKeptUp(enough func(*Step) bool) (best, behind float64) {
 		}
 	}
 	return best, behind
+}
+
+// refusesMost reports whether most calls of a step failed for longer than a moment.
+func (t Trace) refusesMost(s *Step) bool {
+	return s.Rate > 0 && !s.ClientLimited && s.Length() >= longerStep/2 && t.losesMoreThan(*s, 0.5)
 }
 
 // keptUp reports whether the responses of the last quarter of a step were about those of its first. At a rate above the

@@ -468,3 +468,24 @@ func TestWarmth(t *testing.T) {
 		}
 	}
 }
+
+// TestAllowanceIsNoBound: a rate that was offered for a moment is no lower bound once most calls of a lower rate
+// failed, whatever that was offered for; and the target broke.
+func TestAllowanceIsNoBound(t *testing.T) {
+	var x Trace
+	x.tried(RoleRamp, 0, 160, true, 0, 10*ms)
+	x.tried(RoleRamp, 10*time.Second, 320, true, 0, 10*ms)
+	x.Stop = StopTime
+	if r := Assess(x); r.AtLeast != 320 || r.Broke {
+		t.Errorf("nothing failed: at least %v/s, broke %v", r.AtLeast, r.Broke)
+	}
+	x.tried(RoleSingle, 20*time.Second, 80, true, 390, 10*ms)
+	x.Steps[2].Passed = nil
+	if r := Assess(x); r.AtLeast != 0 || !r.Broke {
+		t.Errorf("at 80/s most failed later: at least %v/s, broke %v", r.AtLeast, r.Broke)
+	}
+	x.tried(RoleRamp, 30*time.Second, 320, true, 0, 10*ms)
+	if r := Assess(x); r.AtLeast != 0 || !r.Broke {
+		t.Errorf("320/s held for no longer after that: at least %v/s, broke %v", r.AtLeast, r.Broke)
+	}
+}
