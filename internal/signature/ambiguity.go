@@ -119,7 +119,7 @@ func (f *features) doubtPlaces() {
 // doubtQueues decides between a queue and a collapse.
 func (f *features) doubtQueues() {
 	switch {
-	case f.share(f.rejected) > 0.6 && (f.refusesSoon() || f.refusesAfterFixedTime()):
+	case f.share(f.rejected) > 0.6 && (f.refusesSoon() || f.refusesAfterFixedTime() && !f.missesDeadline()):
 		f.limit(Collapse, "most calls were turned away, and not answered late")
 		f.limit(CPUThrottling, "most calls were turned away, which leaves gaps between the others")
 	case clamp(f.found[Queue].score) >= clamp(f.found[Collapse].score):

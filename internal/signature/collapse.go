@@ -33,8 +33,8 @@ func (f *features) collapseScore() classScore {
 	}
 	return classScore{
 		score: f.fall / falls,
-		evidence: fmt.Sprintf("goodput fell from %s/s to %s/s under load (answers took %.1f times as long, %.1f %% of the "+
-			"calls failed)", rate(f.best), rate(f.late), f.slower, 100*errors),
+		evidence: fmt.Sprintf("goodput fell from %s/s to %s/s under load (the last answers took %.1f times as long, %.1f %% "+
+			"of the calls failed)", rate(f.best), rate(f.late), f.lastSlower(), 100*errors),
 		against: f.goodputHeld(),
 	}
 }

@@ -20,6 +20,7 @@ type features struct {
 	left                         int                   // calls of the window that had not ended at its end
 	rejects                      func(*load.Call) bool // whether a call was rejected, in whatever form
 	rejected                     int                   // rejected calls, without those that fail at any rate
+	gatewayTimeouts              int                   // rejected calls with status 504
 	rejection, acceptance        latencies             // service times of rejected and of served calls
 	behindService                bool                  // see isRefusedBehindService
 	eventual                     latencies             // of those that were served in the end, after the window too

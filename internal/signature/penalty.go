@@ -9,10 +9,13 @@ var penalty = definition{
 	score:  (*features).penaltyScore,
 }
 
+// partOfBest is the share of the best goodput from which on a rate that was held tells what a limit allows.
+const partOfBest = 0.1
+
 func (f *features) penaltyScore() classScore {
 	switch {
-	case !(f.Sharp.Held > 0):
-		return classScore{}
+	case !(f.Sharp.Held > partOfBest*f.best), f.missesDeadline():
+		return classScore{} // a rate that was held when hardly any call passed tells nothing
 	case !f.refusesEarly():
 		return classScore{against: fmt.Sprintf("before calls were refused, as many had been accepted as %s/s allow: a limit "+
 			"on the accepted calls explains it", rate(f.Sharp.Held))}

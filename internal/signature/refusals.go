@@ -3,6 +3,7 @@ package signature
 import (
 	"iter"
 	"math"
+	"net/http"
 
 	"tare/internal/load"
 	"tare/internal/stat"
@@ -40,6 +41,9 @@ func (f *features) countRejected() {
 			served = append(served, c.Service().Seconds())
 		case f.rejects(c):
 			away = append(away, c.Service().Seconds())
+			if c.Status == http.StatusGatewayTimeout {
+				f.gatewayTimeouts++
+			}
 			if c.Outcome == load.Refused {
 				f.rejected++
 			}
@@ -175,6 +179,26 @@ func (f *features) refusedLike(good, bad latencies) bool {
 func (f *features) refusesAfterFixedTime() bool {
 	return f.rejection.p90-f.rejection.p10 <= 0.05*f.rejection.p50+0.002
 }
+
+// missesDeadline reports whether calls are not refused but given up: most of those that are turned away have the status
+// of a gateway that has waited for too long; or that comes after the same time for all, once calls had begun to wait
+// for a good part of it.
+func (f *features) missesDeadline() bool {
+	const part = 0.15
+	return 2*f.gatewayTimeouts > f.rejected || f.refusesAfterFixedTime() && !f.refusesSoon() && f.slowedDown() &&
+		f.lastSlower()*f.BaseP50.Seconds() > part*f.rejection.p50
+}
+
+// lastSlower is how many times as long as well below the capacity the calls took that were answered last.
+func (f *features) lastSlower() float64 {
+	if f.late == 0 {
+		return f.before
+	}
+	return f.slower
+}
+
+// slowedDown reports whether the calls that were answered last took much longer than well below the capacity.
+func (f *features) slowedDown() bool { return f.lastSlower() >= 2 }
 
 // refusesByAge reports whether calls are refused once they have waited for a certain time: the refusals take that long,
 // and served calls have waited for a good part of it.

@@ -11,7 +11,8 @@ var shedding = definition{
 
 func (f *features) sheddingScore() classScore {
 	waits, holds := f.waits(), 1-clamp((1-f.late/max(f.Capacity, 1e-9)-0.2)/0.3)
-	steady := 1.0 // in a queue that drops nothing, responses go on growing
+	holds = min(holds, 1-clamp((f.fall-0.6)/0.2)) // what it does when most calls are dropped is no capacity
+	steady := 1.0                                 // in a queue that drops nothing, responses go on growing
 	if f.wantDrift > 0 {
 		steady = 1 - clamp((f.lateDrift/f.wantDrift-0.3)/0.3)
 	}
