@@ -110,7 +110,9 @@ func (f *features) doubtPlaces() {
 	}
 	places := f.found[ConcurrencyLimit].score
 	near := places >= wins || f.placesTaken() > 0.4 && !f.behindService
-	if near && places < 0.61 && clamp(f.found[TokenBucket].score) > 0.9 {
+	// refusals that take as long as answers do not tell where calls are refused
+	alike := f.behindService && f.followsLoad()
+	if alike || near && places < 0.61 && clamp(f.found[TokenBucket].score) > 0.9 {
 		f.withhold(ConcurrencyLimit, "a limit on the rate explains it as well")
 		f.withhold(TokenBucket, "a limit on the calls in flight explains it as well")
 	}

@@ -25,7 +25,7 @@ var concurrencyLimit = definition{
 		return x
 	},
 	doubt: func(f *features) string {
-		if f.behindService {
+		if f.behindService && !f.followsLoad() {
 			return "calls are refused after they were served"
 		}
 		return f.refusedAfterWait()
@@ -35,6 +35,9 @@ var concurrencyLimit = definition{
 		return f.separation >= certain && f.nothingLike(ConcurrencyLimit, TokenBucket)
 	},
 }
+
+// followsLoad reports whether refusals follow the number of calls in flight.
+func (f *features) followsLoad() bool { return f.separation > wins }
 
 // placesTaken is how surely places are what limits the calls, 0…1, by groups and bursts.
 func (f *features) placesTaken() float64 {

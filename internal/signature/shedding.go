@@ -23,7 +23,7 @@ func (f *features) sheddingScore() classScore {
 	behind := f.newestFirst &&
 		(f.overtaking > 0.3 || f.refusesAfterFixedTime() && f.rejection.p50 > 2*f.acceptance.p50)
 	switch {
-	case f.behindService:
+	case f.behindService && !f.followsLoad():
 		return classScore{against: "calls are refused after they were served"}
 	case f.waitsAsRefused() || f.servedUntilRefused() || behind:
 		waits = 1
