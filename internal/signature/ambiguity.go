@@ -122,7 +122,9 @@ func (f *features) doubtPlaces() {
 func (f *features) doubtQueues() {
 	switch {
 	case f.share(f.rejected) > 0.6 && (f.refusesSoon() || f.refusesAfterFixedTime() && !f.missesDeadline()):
-		f.limit(Collapse, "most calls were turned away, and not answered late")
+		if !f.slowedDown() || !f.refusesSoon() {
+			f.limit(Collapse, "most calls were turned away, and not answered late")
+		}
 		f.limit(CPUThrottling, "most calls were turned away, which leaves gaps between the others")
 	case clamp(f.found[Queue].score) >= clamp(f.found[Collapse].score):
 		f.withhold(Collapse, "a queue explains it as well")

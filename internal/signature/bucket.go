@@ -67,12 +67,14 @@ func (f *features) doubtBucket() string {
 			short(f.acceptance.p50), short(held))
 	case waited != "":
 		return waited
+	case f.countsCalls() && f.seconds() < 3*f.countWindow:
+		return "" // so few windows do not tell what passes on average
+	case f.late < 0.5*f.Sharp.Held:
+		return fmt.Sprintf("%s/s were held, and under overload only %s/s passed", rate(f.Sharp.Held), rate(f.late))
 	case f.countsCalls():
 		return ""
 	case f.inGroups:
 		return "calls are accepted in groups, as soon as those before have been answered"
-	case f.late < 0.5*f.Sharp.Held:
-		return fmt.Sprintf("%s/s were held, and under overload only %s/s passed", rate(f.Sharp.Held), rate(f.late))
 	case f.bursty():
 		return "calls are refused when hardly any is in flight, and accepted while many are: they are accepted in bursts"
 	}

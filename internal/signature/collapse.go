@@ -61,22 +61,29 @@ func (f *features) answeredLess() bool {
 	return f.late < 0.85*held && f.best > 0.9*held && f.share(f.rejected) < 0.05
 }
 
-// doubtCollapse says why a limiter may be what lets less pass: only answers that take longer and longer show that the
+// doubtCollapse says why a limiter is what lets less pass: only answers that take longer and longer show that the
 // service is at its end.
 func (f *features) doubtCollapse() string {
 	switch {
-	case f.share(f.rejected) > 0.2 && f.late+float64(f.rejected)/f.seconds() > 0.75*f.window.Rate && f.refusesSoon():
-		return "calls were turned away at once"
+	case f.turnsAway() && !f.slowedDown():
+		return "calls were turned away at once, and the others answered as fast as ever"
 	case f.onlyHung():
 		return "nothing was answered under overload, neither late nor with an error, and later calls were"
 	}
 	return ""
 }
 
+// turnsAway reports whether the calls that are not answered are refused at once.
+func (f *features) turnsAway() bool {
+	return f.share(f.rejected) > 0.2 && f.late+float64(f.rejected)/f.seconds() > 0.75*f.window.Rate && f.refusesSoon()
+}
+
 // collapseUntold says why the calls do not show whether the service does less under load: "" where they do.
 func (f *features) collapseUntold() string {
 	noise := math.Sqrt(f.clumps * (f.best + f.late/max(1e-9, f.seconds()/2)))
 	switch {
+	case f.turnsAway(): // by a limiter, or by a control that protects a service at its end
+		return "calls were turned away at once"
 	case f.late == 0 && f.before < 2:
 		return "nothing was answered under overload, and the calls before it were answered as fast as ever"
 	case f.best-f.late < 3*noise:
