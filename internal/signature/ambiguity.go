@@ -39,6 +39,8 @@ func (f *features) disagree() {
 		}
 	}
 	f.withhold(Collapse, f.collapseUntold())
+	f.withhold(TokenBucket, f.leftByLater())
+	f.withhold(FixedWindow, f.leftByLater())
 	bucket := f.found[TokenBucket].score
 	switch hangs := f.found[QuotaHang].score; {
 	case hangs >= wins && hangs > f.found[Collapse].score:
@@ -63,7 +65,8 @@ func (f *features) disagree() {
 	f.doubtQueues()
 }
 
-// leftByLater says that a limit does not leave calls behind that it has accepted; "" where none were.
+// leftByLater says why a limit on the rate is not told from a queue that serves the newest call first: calls were left
+// behind, which a busy host makes of a few of any service, too. "" where none were.
 func (f *features) leftByLater() string {
 	if f.newestFirst {
 		return "calls that were taken were left behind by later ones"

@@ -58,10 +58,8 @@ func (f *features) bucketScore() classScore {
 
 // doubtBucket says why a limit on the rate is withheld: calls that were accepted have waited, or come in bursts.
 func (f *features) doubtBucket() string {
-	left, waited, held := f.leftByLater(), f.refusedAfterWait(), f.Sharp.HeldP50.Seconds()
+	waited, held := f.refusedAfterWait(), f.Sharp.HeldP50.Seconds()
 	switch {
-	case left != "":
-		return left
 	case held > 0 && f.acceptance.p50 > 1.25*max(held, f.BaseP50.Seconds())+0.002 && !f.countsCalls() && !f.behindService:
 		return fmt.Sprintf("calls that were accepted took %s under overload and %s just below the limit: they waited",
 			short(f.acceptance.p50), short(held))

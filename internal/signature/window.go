@@ -8,6 +8,9 @@ import (
 	"tare/internal/stat"
 )
 
+// mostWindows is how many windows' calls a limit may have saved up.
+const mostWindows = 4
+
 // fixedWindow is about limits per window of time: calls are accepted until the window's number is used up, and then
 // refused until it turns.
 var fixedWindow = definition{
@@ -19,7 +22,11 @@ var fixedWindow = definition{
 			return fmt.Sprintf("calls were refused though at most %.0f %% of what %s/s allow had been accepted before",
 				100*f.allowed, rate(f.Sharp.Held))
 		}
-		return f.leftByLater()
+		if each := f.turn * f.Capacity; f.turn >= 1 && f.best > mostWindows*each+10 {
+			return fmt.Sprintf("%.0f calls were accepted in one second, and %.0f in each period of %s", f.best, each,
+				short(f.turn))
+		}
+		return ""
 	},
 	shown: func(f *features) bool {
 		// a steady limit does not accept in bursts
