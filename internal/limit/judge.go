@@ -145,12 +145,14 @@ func (f *facts) sameRate() string {
 func (f *facts) unexplained() (out []string) {
 	switch {
 	case len(f.all) == 0:
-		return []string{f.untold()}
+		return []string{cmp.Or(f.clock(), f.untold())}
 	case f.refusesUnslowed() != "":
 		out = append(out, f.refusesUnslowed())
 	case f.beyond() != nil:
 		out = append(out, f.farAbove()+": it broke by how many calls or connections there were at a time, or the "+
 			"host was busier then")
+	case f.clock() != "":
+		out = append(out, f.clock())
 	case f.flat && f.waitsAlone():
 		out = append(out, fmt.Sprintf("one call in flight at a time takes %s, and a rare one %s: it waits for something "+
 			"else than other calls", unit.Seconds(f.single().Service), unit.Seconds(f.Idle)))
@@ -175,6 +177,15 @@ func (f *facts) unexplained() (out []string) {
 		out = append(out, fmt.Sprintf("%s, and the host was busy for %s of the time", f.used(), percent(f.host)))
 	}
 	return out
+}
+
+// clock says that answers come in bursts with a period, which several things make; "" where they do not.
+func (f *facts) clock() string {
+	if f.Signature.Class != signature.CPUThrottling || f.Signature.Period <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("answers come in step with a clock of %s: a CPU quota, a timer, or batches look alike from outside",
+		unit.Seconds(f.Signature.Period))
 }
 
 // untold says why no experiment tells a rate.

@@ -376,6 +376,30 @@ func TestSpinning(t *testing.T) {
 	}
 }
 
+// TestQuotaOrTimer: answers that come in bursts are those of a CPU quota (likely) where calls that come one at a time
+// do not wait for the clock. Otherwise a timer makes them as well, and nothing is named.
+func TestQuotaOrTimer(t *testing.T) {
+	s := signature.Verdict{Class: signature.CPUThrottling, Period: .1, Evidence: []string{"answers come in bursts"}}
+	for name, c := range map[string]struct {
+		idle, service float64
+		experiments   int
+		want          Kind
+	}{
+		"neither waits":        {.004, .005, 3, CPUQuota},
+		"a rare one waits":     {.05, .005, 3, Unknown},
+		"one at a time waits":  {.004, .1, 3, Unknown},
+		"nothing was tried":    {.004, .005, 0, Unknown},
+		"no response is known": {0, .005, 3, Unknown},
+	} {
+		x := []Experiment{counted(1, 100), counted(2, 100), counted(4, 100)}
+		x[0].Service = c.service
+		v := Judge(Evidence{Rate: 100, Lo: 98, Hi: 102, Idle: c.idle, Signature: s, Experiments: x[:c.experiments]})
+		if v.Kind != c.want || v.Kind == Unknown && !strings.Contains(v.Evidence[0], "look alike") {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
 // TestQuotaOnBusyHost: one call in flight reaches the rate and uses the quota up; with more, other work on the host
 // gets the time.
 func TestQuotaOnBusyHost(t *testing.T) {

@@ -3,6 +3,7 @@ package limit
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"tare/internal/signature"
 	"tare/internal/unit"
@@ -87,10 +88,24 @@ func quota(f *facts) *Verdict {
 			value = unit.Decimal(1000*u.account.Quota, 4) + "m"
 		}
 		return likely(CPUQuota, value, f.usageText(CPUQuota)...)
-	case f.throttled < 0 && f.account == nil && f.Signature.Class == signature.CPUThrottling:
-		return likely(CPUQuota, "", f.Signature.Evidence...)
+	case f.throttled < 0 && f.account == nil && f.untimed() != "":
+		return likely(CPUQuota, "", append(slices.Clone(f.Signature.Evidence), f.untimed())...)
 	}
 	return nil
+}
+
+// untimed says that calls do not wait for the clock in whose bursts answers come unless many come: a timer that answers
+// what has come since it last did lets each wait, and a quota only those for which no time is left. "" if that was not
+// seen.
+func (f *facts) untimed() string {
+	one, period := f.single(), f.Signature.Period
+	most := period / 4
+	if f.Signature.Class != signature.CPUThrottling || one == nil || period <= 0 || f.Idle <= 0 || f.Idle > most ||
+		one.Service <= 0 || one.Service > most {
+		return ""
+	}
+	return fmt.Sprintf("one call at a time takes %s, and a rare one %s: these do not wait for a timer of %s",
+		unit.Seconds(one.Service), unit.Seconds(f.Idle), unit.Seconds(period))
 }
 
 // collector names garbage collection that takes most of the time.
