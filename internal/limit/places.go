@@ -10,6 +10,9 @@ import (
 // leastRefused is the share of refused calls that shows a limit: a few are refused as another call ends.
 const leastRefused = 0.1
 
+// mostIdle is the share of the time in which a single place is taken at least if it is what refuses calls.
+const mostIdle = 0.4
+
 // places is how many places a target seems to have that refuses calls by the number in flight: as many as it accepts at
 // once after a pause, or else as are in flight when it refuses. 0: none were seen.
 func (e *Evidence) places() int {
@@ -40,6 +43,9 @@ func (f *facts) againstPlaces() string {
 		m, refused := x.measured(), float64(x.Bad)/float64(max(1, x.Bad+total(x.Counts)))
 		switch each := min(one.Service, x.Service); {
 		case refused < leastRefused:
+		case x.InFlight == 1 && m.rate > 0 && m.rate*x.Service < mostIdle:
+			return fmt.Sprintf("with one call in flight at most, and none for %s of the time, it refuses %s of the calls",
+				percent(1-m.rate*x.Service), percent(refused))
 		case x.InFlight < n:
 			return fmt.Sprintf("with %d in flight at most it refuses %s of the calls, and after a pause it accepts %d at once",
 				x.InFlight, percent(refused), n)

@@ -29,6 +29,8 @@ func TestPlacesOrARate(t *testing.T) {
 		"an allowance after a pause":    {2, 4, 50, append(quiet, of(4, 50, 39), of(8, 50, 40)), ""},
 		"more under overload":           {5, 4, 80, append(quiet, of(4, 80, 4), of(8, 80, 40)), ""},
 		"refused while some are free":   {4, 4, 70, append(quiet, of(3, 58, 30), of(8, 70, 40)), ""},
+		"one place":                     {1, 1, 20, []Experiment{of(1, 20, 4), of(2, 20, 40)}, "1 in flight"},
+		"one place that is idle":        {1, 1, 4, []Experiment{of(1, 4, 40), of(2, 4, 40)}, ""},
 		"more served than there can be": {4, 4, 95, append(quiet, of(4, 80, 4), of(8, 95, 40)), ""},
 	} {
 		s := signature.Verdict{Class: signature.ConcurrencyLimit, InFlight: x.full, AtOnce: x.atOnce}
