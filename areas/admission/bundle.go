@@ -433,6 +433,9 @@ func (p *arm) bundleNotes() []string {
 	if len(x.own.Untaken) > 0 {
 		out = append(out, leftAside(name, x.own))
 	}
+	if says := notJudging(name, x.own); says != "" {
+		out = append(out, says)
+	}
 	if len(x.own.Bound) > 0 {
 		out = append(out, fmt.Sprintf("%s: tare has bound %s that no binding names", name,
 			unit.Count(len(x.own.Bound), "policy")))

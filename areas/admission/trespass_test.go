@@ -242,6 +242,37 @@ func TestGuardIsValidated(t *testing.T) {
 	}
 }
 
+// scanning is a policy that judges what exists, and no request.
+const scanning = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: scans}
+spec:
+  admission: false
+  rules:
+  - name: a
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {failureAction: Enforce, pattern: {spec: {=(hostPID): 'false'}}}
+`
+
+// TestPoliciesThatJudgeNoRequest: they are named, and where there are no others there is nothing to guard.
+func TestPoliciesThatJudgeNoRequest(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "scans.yaml")
+	if err := os.WriteFile(at, []byte(scanning), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in := []design.Treatment{treatment("bundle", at)}
+	found := (&Spec{}).warnLeftAside(in)
+	want := at + ": no request is judged by 1 policy (admission is switched off, or the mode is JSON): scans"
+	if len(found) != 1 || found[0].Message != want {
+		t.Errorf("%+v, want %q", found, want)
+	}
+	got := (&Spec{}).Validate(question.Of(design.Guard).Asked(), in)
+	want = "1 policy in force of " + at + ", and none denies a request"
+	if len(got) == 0 || !strings.Contains(got[0].Message, want) {
+		t.Errorf("%+v, want %q", got, want)
+	}
+}
+
 // policiesWith writes a policy about pods for each of some actions: p0, p1 and so on.
 func policiesWith(t *testing.T, actions ...string) string {
 	t.Helper()

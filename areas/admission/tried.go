@@ -252,7 +252,7 @@ const auditsOnly = "audit or warn only"
 // auditing names the policies in force that say what they object to, and deny none of it.
 func auditing(in *own.InForce) (out []string) {
 	for _, one := range in.Policies {
-		if !in.Denies(one) && !one.Mutates() && !one.Generates() {
+		if one.Judges() && !in.Denies(one) && !one.Mutates() && !one.Generates() {
 			out = append(out, one.Name)
 		}
 	}

@@ -96,8 +96,8 @@ func (p *plan) judgeDenying() error {
 		return err
 	}
 	return fmt.Errorf("bundle: %s in force of %s, and none denies a request, so that there is nothing to guard: they "+
-		"audit or warn, or change objects; have some deny (validationActions: [Deny], failureAction: Enforce, "+
-		"enforcementAction: deny), or ask what they cost by question: compare", unit.Count(len(in.Policies), "policy"),
+		"audit or warn, change objects, or judge no request; have some deny (validationActions: [Deny], "+
+		"failureAction: Enforce, enforcementAction: deny), or ask what they cost by question: compare", unit.Count(len(in.Policies), "policy"),
 		p.spec.Bundle)
 }
 
@@ -143,7 +143,8 @@ func (s *Spec) checkReleases(treatments []design.Treatment) []area.Finding {
 	}}
 }
 
-// warnLeftAside names what decides about requests in bundles and is not put in force, and keys that stand twice.
+// warnLeftAside names what decides about requests in bundles and is not put in force, keys that stand twice, and
+// policies that judge no request.
 func (s *Spec) warnLeftAside(treatments []design.Treatment) []area.Finding {
 	return kit.JudgeEach(treatments, func(t design.Treatment) (out []area.Finding) {
 		p, err := s.plan(t)
@@ -159,6 +160,9 @@ func (s *Spec) warnLeftAside(treatments []design.Treatment) []area.Finding {
 		}
 		if len(in.Repeated) > 0 {
 			out = append(out, area.Finding{Severity: area.Warning, Message: repeated(p.spec.Bundle, in)})
+		}
+		if says := notJudging(p.spec.Bundle, in); says != "" {
+			out = append(out, area.Finding{Severity: area.Warning, Message: says})
 		}
 		return out
 	})
@@ -201,6 +205,21 @@ func (s *Spec) warnUntried(q area.Asked, treatments []design.Treatment) []area.F
 // leftAside names what decides about requests in a bundle and is not put in force.
 func leftAside(bundle string, in *own.InForce) string {
 	return fmt.Sprintf("%s: left aside, and not in these numbers: %s", bundle, strings.Join(in.Untaken, "; "))
+}
+
+// notJudging names the policies in force that are not evaluated when a request comes; empty: all are.
+func notJudging(bundle string, in *own.InForce) string {
+	var names []string
+	for _, one := range in.Policies {
+		if !one.Judges() {
+			names = append(names, one.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: no request is judged by %s (admission is switched off, or the mode is JSON): %s", bundle,
+		unit.Count(len(names), "policy"), strings.Join(names, ", "))
 }
 
 // repeated names the keys of policies that stand twice in a map.

@@ -73,10 +73,25 @@ func (p *Policy) FailsOpen() bool {
 // failedRule matches what Kyverno says of a rule that could not be evaluated.
 var failedRule = regexp.MustCompile(`^\s+\S+: ['"]?failed to `)
 
+// Judges reports whether the policy is evaluated when a request comes: one of Kyverno's may be about what exists alone,
+// or about what is no object of a cluster.
+func (p *Policy) Judges() bool {
+	if p.engine == nil || !isKyverno(p.engine.GroupVersionKind()) {
+		return true
+	}
+	spec, _ := p.engine.Object["spec"].(tree)
+	evaluation, _ := spec["evaluation"].(tree)
+	admission, _ := evaluation["admission"].(tree)
+	if IsCEL(p.engine) {
+		return evaluation["mode"] != "JSON" && admission["enabled"] != false
+	}
+	return spec["admission"] != false
+}
+
 // Denies reports whether a policy in force is to deny what it objects to, and not only to report it, or to change
 // objects.
 func (f *InForce) Denies(p *Policy) bool {
-	if p.Mutates() && p.Words(f.Scope) == nil {
+	if p.Mutates() && p.Words(f.Scope) == nil || !p.Judges() {
 		return false
 	}
 	if p.engine == nil {

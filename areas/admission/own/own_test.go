@@ -698,3 +698,28 @@ func TestTemplatesOfHelmAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestPoliciesThatJudge: Kyverno evaluates some policies when no request comes, so that these deny none.
+func TestPoliciesThatJudge(t *testing.T) {
+	const actions = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: v}\n" +
+		"spec: {validationActions: [Deny], matchConstraints: {}, evaluation: "
+	for spec, want := range map[string]bool{
+		"{}":                                true,
+		"{mode: Kubernetes}":                true,
+		"{mode: JSON}":                      false,
+		"{admission: {enabled: false}}":     false,
+		"{background: {enabled: false}}":    true,
+		"{admission: {enabled: true}}":      true,
+		"{mode: JSON, admission: {x: 1}}":   false,
+		"{admission: {}, background: null}": true,
+	} {
+		s := read(t, map[string]string{"a.yaml": actions + spec + "}\n"})
+		if got := (&InForce{}).Denies(&s.Policies[0]); got != want || s.Policies[0].Judges() != want {
+			t.Errorf("%s: denies %t", spec, got)
+		}
+	}
+	s := read(t, map[string]string{"a.yaml": strings.Replace(clusterPolicy, "spec:\n", "spec:\n  admission: false\n", 1)})
+	if s.Policies[0].Judges() || (&InForce{}).Denies(&s.Policies[0]) {
+		t.Errorf("a policy about what exists denies")
+	}
+}
