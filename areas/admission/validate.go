@@ -97,8 +97,8 @@ func (p *plan) judgeDenying() error {
 	}
 	return fmt.Errorf("bundle: %s in force of %s, and none denies a request, so that there is nothing to guard: they "+
 		"audit or warn, change objects, or judge no request; have some deny (validationActions: [Deny], "+
-		"failureAction: Enforce, enforcementAction: deny), or ask what they cost by question: compare", unit.Count(len(in.Policies), "policy"),
-		p.spec.Bundle)
+		"failureAction: Enforce, enforcementAction: deny), or ask what they cost by question: compare",
+		unit.Count(len(in.Policies), "policy"), p.spec.Bundle)
 }
 
 // pathOf returns the field that an error of plan begins with.

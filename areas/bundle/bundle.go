@@ -28,9 +28,11 @@ const (
 
 // The names of the files of a folder that are taken.
 var (
-	extensions = []string{".json", ".yaml", ".yml", ".wasm", ".cedar", ".cedarschema", ".xml"}
-	// names are that of Cedar's links, one of the three of Kustomize, and that of what Flux leaves out.
-	names = []string{"linked", "Kustomization", LeftByFlux}
+	extensions = []string{
+		".json", ".yaml", ".yml", ".wasm", ".cedar", ".cedarschema", ".xml", ".jsonnet", ".libsonnet",
+	}
+	// names are that of Cedar's links, one of the three of Kustomize, and those of what Flux and Fleet leave out.
+	names = []string{"linked", "Kustomization", LeftByFlux, LeftByFleet}
 	// ofOPA are the names of the files besides Rego that OPA loads from any folder of a bundle.
 	ofOPA = []string{
 		"data.json", "data.yaml", "data.yml", "patch.json", "plan.json", "plan.pb", "policy.wasm", ".signatures.json",
@@ -38,8 +40,11 @@ var (
 	endsOfOPA = []string{".rego", ".manifest", ".manifest.pb"}
 )
 
-// LeftByFlux is the name of the files that say what Flux leaves out of a folder.
-const LeftByFlux = ".sourceignore"
+// LeftByFlux and LeftByFleet are the names of the files that say what these leave out of a folder.
+const (
+	LeftByFlux  = ".sourceignore"
+	LeftByFleet = ".fleetignore"
+)
 
 // LoadedByOPA reports whether OPA loads a file of a folder that it is given as a bundle, hidden or not.
 func LoadedByOPA(name string) bool {

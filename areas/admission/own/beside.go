@@ -48,7 +48,7 @@ func (s source) isKnown() bool {
 
 // eachDeploying calls do for each file that says what Flux leaves out of the folder of a bundle, or of those above it,
 // up to the top of its repository. Of what a folder's kustomization builds it does so also for those in or above the
-// folders that are built, and for those that tell Argo CD what to change.
+// folders that are built, and for other files that tell a deployer what to leave out or to make otherwise.
 func eachDeploying(from, at string, do func(o object) error) error {
 	folder := at
 	if isFolder, err := bundle.IsFolder(from); err != nil {

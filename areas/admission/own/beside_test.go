@@ -42,9 +42,12 @@ func TestUnaskedBeside(t *testing.T) {
 		"in another layout": {
 			files{"values.yaml": "{a: b, c: d}\n"}, files{"values.yaml": "# x\n---\nc: d\na: b\n"}, "",
 		},
-		"in a hidden folder": {nil, files{".github/values.yaml": "a: b\n"}, ""},
-		"Rego":               {files{"src/a.rego": "package a\n"}, nil, "file src/a.rego"},
-		"a module's bytes":   {files{"a.wasm": "\xff"}, files{"a.wasm": "\xfe"}, "file a.wasm"},
+		"in a hidden folder":    {nil, files{".github/values.yaml": "a: b\n"}, ""},
+		"Rego":                  {files{"src/a.rego": "package a\n"}, nil, "file src/a.rego"},
+		"what Argo CD renders":  {nil, files{"x.jsonnet": "{}"}, "file x.jsonnet"},
+		"what makes it a chart": {nil, files{"Chart.yaml": "name: x\n"}, "file Chart.yaml"},
+		"what Fleet leaves out": {nil, files{"x/.fleetignore": "*\n"}, "file x/.fleetignore"},
+		"a module's bytes":      {files{"a.wasm": "\xff"}, files{"a.wasm": "\xfe"}, "file a.wasm"},
 		"what describes": {
 			files{"artifacthub-pkg.yml": "a: b\n"}, files{"artifacthub-pkg.yml": "a: c\n"}, "",
 		},
@@ -74,6 +77,7 @@ func TestUnaskedDeploying(t *testing.T) {
 	const argo = "kustomize: {patches: [{target: {kind: ValidatingAdmissionPolicyBinding}, patch: '[]'}]}\n"
 	for name, c := range map[string]struct{ file, in, want string }{
 		"what Argo CD patches":         {"team/prod/.argocd-source.yaml", argo, "file .argocd-source.yaml"},
+		"how Fleet deploys it":         {"team/prod/fleet.yaml", "kustomize: {dir: other}\n", "file fleet.yaml"},
 		"what Flux leaves out":         {"team/prod/.sourceignore", "/*\n", "file .sourceignore"},
 		"of a base":                    {"base/.sourceignore", "/*\n", "file ../../base/.sourceignore"},
 		"at the top of the repository": {".sourceignore", "base\n", "file ../../.sourceignore"},

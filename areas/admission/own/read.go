@@ -317,9 +317,14 @@ func isRead(name string) bool {
 	return isObjects(name) || slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
 }
 
-// deploys reports whether a file tells Argo CD or Flux which objects of its folder are left out, or changed.
+// deploying are the names of files that tell Flux, Fleet or Argo CD which objects of their folder are left out, or how
+// they are made.
+var deploying = []string{bundle.LeftByFlux, bundle.LeftByFleet, "fleet.yaml", "Chart.yaml"}
+
+// deploys reports whether a file tells a deployer which objects of its folder are left out, changed or made otherwise.
 func deploys(name string) bool {
-	return path.Base(name) == bundle.LeftByFlux || strings.HasPrefix(path.Base(name), ".argocd-source")
+	base := path.Base(name)
+	return slices.Contains(deploying, base) || strings.HasPrefix(base, ".argocd-source")
 }
 
 // A source is a file of a bundle, by its path in the bundle.
