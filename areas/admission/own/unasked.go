@@ -282,11 +282,12 @@ func (s *Set) takes(o object) bool {
 // contents are those of objects, by their names: several may have one.
 type contents map[string][]string
 
-// add adds an object: its metadata, and what it holds if that is compared.
+// add adds an object: its metadata, and what it holds if that is compared, with its status, which policies may read:
+// of a kind without a subresource for it, it is what the file says.
 func (c contents) add(o *unstructured.Unstructured, whole bool) {
 	is := tree{}
 	if whole {
-		is = bare(o).Object
+		is = maps.Clone(o.Object)
 	}
 	is["metadata"] = metaOf(o)
 	text, _ := json.Marshal(is) // it was decoded from JSON

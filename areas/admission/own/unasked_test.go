@@ -472,7 +472,10 @@ func TestUnaskedReads(t *testing.T) {
 		"a parameter's namespace": {
 			"namespace: prod, labels", "namespace: dev, labels", reads + "Limits dev/limits, Limits prod/limits",
 		},
-		"its labels":                 {"{of: p}", "{of: q}", reads + "Limits prod/limits"},
+		"its labels": {"{of: p}", "{of: q}", reads + "Limits prod/limits"},
+		"its status": {
+			"data: {most: '3'}", "data: {most: '3'}\nstatus: {free: true}", reads + "Limits prod/limits",
+		},
 		"its value":                  {"'3'", "'9'", reads + "Limits prod/limits"},
 		"its default":                {"default: x", "default: z", reads + "CustomResourceDefinition limits.x.example"},
 		"a ConfigMap of an engine's": {"allowed: a", "allowed: '*'", reads + "ConfigMap prod/settings"},
