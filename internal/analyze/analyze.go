@@ -23,7 +23,18 @@ import (
 type Options struct {
 	// Budget replaces the budgets that the run was given; nil keeps them.
 	Budget []string
+	// Fit makes it an error, a Misfit, if a budget does not fit what the record can have.
+	Fit bool
 }
+
+// A Misfit is a budget that no record of this experiment could decide.
+type Misfit struct {
+	Text    string
+	Refusal *budget.Refusal
+}
+
+// Error implements error.
+func (m *Misfit) Error() string { return fmt.Sprintf("%q: %v", m.Text, m.Refusal) }
 
 // Analyze computes the report of r. A record of a run that was cut short gives a partial report that says so. It fails
 // only if the record's question is not known or its files cannot be read.
@@ -56,6 +67,11 @@ func (a *analysis) conclude(o Options) (*report.Report, error) {
 	a.stolen()
 	a.ending()
 	a.withdrawEffects()
+	if o.Fit && a.flaws.measured {
+		if err := misfit(a.scope(), budgets); err != nil {
+			return nil, err
+		}
+	}
 	a.budgets(budgets)
 	for i := range a.rep.Budgets {
 		a.rep.Budgets[i].Line = lines[a.rep.Budgets[i].Text]

@@ -34,6 +34,16 @@ func (a *analysis) budgets(all []budget.Budget) {
 	}
 }
 
+// misfit returns the first budget that does not fit what was measured; nil: all do.
+func misfit(scope *budget.Scope, all []budget.Budget) error {
+	for _, b := range all {
+		if r := scope.Misfit(b); r != nil {
+			return &Misfit{b.Text, r}
+		}
+	}
+	return nil
+}
+
 // budgetLines returns the lines of the budgets in the record's experiment file; none if it has no such file.
 func budgetLines(r *record.Record) map[string]int {
 	if r.Dir == "" {

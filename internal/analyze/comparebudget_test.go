@@ -1,9 +1,11 @@
 package analyze
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,6 +30,50 @@ func enforcers() []design.Treatment {
 
 // TestBudgetsOfComparisons: seccomp adds 10 % to open, landlock 30 % with 8 rules and 60 % with 50; nothing acts on
 // exec.
+// TestMisfits: a budget of the command line that no such record could decide is a mistake, and not undecided.
+func TestMisfits(t *testing.T) {
+	t.Parallel()
+	before, after := experiment{blocks: 20, seed: 1}.record(), another(experiment{blocks: 20, seed: 2})
+	cut := experiment{blocks: 20, seed: 1, drop: func(string, int) bool { return true }}.record()
+	isMisfit := func(err error) bool {
+		_, ok := errors.AsType[*Misfit](err)
+		return ok
+	}
+	for text, want := range map[string]bool{
+		"open.cpu <= +5%": false, "cpu <= +5%": false, "enforcer=seccomp: open.cpu <= +5%": false,
+		"opne.cpu <= +5%": true, "open.cup <= +5%": true, "cup <= +5%": true, "open.cpu <= 5": true,
+		"secomp: open.cpu <= +5%": true,
+	} {
+		o := Options{Budget: []string{text}, Fit: true}
+		if _, err := Analyze(before, o); isMisfit(err) != want || err != nil && !want {
+			t.Errorf("check, %s: %v", text, err)
+		}
+		if _, err := Analyze(cut, o); err != nil {
+			t.Errorf("nothing was measured, %s: %v", text, err)
+		}
+		arms := []Arms{{Base: "enforcer=none", Treated: seccomp}}
+		_, err := CompareRuns(Run{"a", before}, Run{"b", after}, arms, CompareOptions{Budget: []string{text}})
+		if isMisfit(err) != want || err != nil && !want {
+			t.Errorf("diff, %s: %v", text, err)
+		}
+		o.Fit = false
+		if _, err := Analyze(before, o); err != nil {
+			t.Errorf("in a file, %s: %v", text, err)
+		}
+	}
+	search := opened(t, filepath.Join("testdata", "records", "v1-quota"))
+	arms, _, err := MatchArms(Run{"a", search}, Run{"b", later(search)}, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"capacity >= 5/s": false, "capcity >= 5/s": true, "x: capacity >= 5/s": true} {
+		_, err := CompareRuns(Run{"a", search}, Run{"b", later(search)}, arms, CompareOptions{Budget: []string{text}})
+		if isMisfit(err) != want || err != nil && !want {
+			t.Errorf("diff of searches, %s: %v", text, err)
+		}
+	}
+}
+
 func TestBudgetsOfComparisons(t *testing.T) {
 	t.Parallel()
 	x := experiment{blocks: 20, treatments: enforcers(), operations: []string{"open", "exec"}, seed: 6, block: .02}

@@ -74,7 +74,7 @@ func (p *pairing) compareBlocks(o CompareOptions) (*report.Report, error) {
 	if o.Budget == nil {
 		o.Budget = []string{}
 	}
-	rep, err := a.conclude(Options{Budget: o.Budget})
+	rep, err := a.conclude(Options{Budget: o.Budget, Fit: true})
 	if err != nil {
 		return nil, err
 	}

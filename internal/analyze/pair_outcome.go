@@ -58,7 +58,9 @@ func (p *pairing) compareOutcomes(o CompareOptions) (*report.Report, error) {
 		}
 	}
 	p.outcomeRemarks(rep, sides)
-	rep.Budgets = p.outcomeBudgets(base, treated, budgets, len(f.invalid) > 0)
+	if rep.Budgets, err = p.outcomeBudgets(base, treated, budgets, len(f.invalid) > 0); err != nil {
+		return nil, err
+	}
 	if len(rep.Diff.Changes) == 0 {
 		f.open = append(f.open, "neither run has a figure to compare")
 	}
@@ -267,7 +269,9 @@ func figureOf(f finding) report.Figure {
 
 // outcomeBudgets judges budgets for the treatments of the second run: absolute ones by its own figures, relative ones
 // by the change from the first run.
-func (p *pairing) outcomeBudgets(base, treated *analysis, budgets []budget.Budget, invalid bool) (out []report.Budget) {
+func (p *pairing) outcomeBudgets(
+	base, treated *analysis, budgets []budget.Budget, invalid bool,
+) (out []report.Budget, err error) {
 	scope := treated.scope()
 	bases := map[string]string{}
 	scope.Treatments = nil
@@ -277,6 +281,11 @@ func (p *pairing) outcomeBudgets(base, treated *analysis, budgets []budget.Budge
 		scope.Treatments = append(scope.Treatments,
 			design.Treatment{ID: p.baseID(x.Base), Baseline: true, Levels: level},
 			design.Treatment{ID: x.Treated, Levels: level})
+	}
+	if treated.flaws.measured {
+		if err := misfit(scope, budgets); err != nil {
+			return nil, err
+		}
 	}
 	for _, b := range budgets {
 		judged := scope.Judged(&b)
@@ -303,5 +312,5 @@ func (p *pairing) outcomeBudgets(base, treated *analysis, budgets []budget.Budge
 			out = append(out, treated.budgetOf(&resolved, t.ID, f, invalid))
 		}
 	}
-	return out
+	return out, nil
 }

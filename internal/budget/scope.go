@@ -86,6 +86,8 @@ type Refusal struct {
 	Part   Part   // what is wrong
 	Reason string // why
 	Write  string // what to write instead, or to do; may be empty
+	// OfBaseline says that only the baseline lacks it: it may be new in the treatment.
+	OfBaseline bool
 }
 
 // Error implements error.
@@ -156,6 +158,26 @@ func (s *Scope) Refuse(b Budget) *Refusal {
 		}
 	}
 	return nil
+}
+
+// Misfit says why b can be judged under none of the treatments that it speaks of, whatever was measured: a name that is
+// misspelt, or a limit without its unit. It is nil where b can be judged, or lacks only what is of the baseline.
+func (s *Scope) Misfit(b Budget) *Refusal {
+	judged := s.Judged(&b)
+	if len(judged) == 0 && len(s.Treatments) > 0 {
+		return s.Refuse(b)
+	}
+	var first *Refusal
+	for i := range judged {
+		_, r := s.Resolve(b, &judged[i])
+		if r == nil || r.OfBaseline {
+			return nil
+		}
+		if first == nil {
+			first = r
+		}
+	}
+	return first
 }
 
 func (s *Scope) refusedUnder(b Budget, judged []design.Treatment) (n int) {
@@ -347,10 +369,10 @@ func (s *Scope) checkBaseline(b Budget, t *design.Treatment) *Refusal {
 	b.Limit.Against, b.Limit.Value = Absolute, math.Abs(b.Limit.Value)
 	arm := s.Of(&base)
 	if k, r := s.kindOf(&b, &arm); r != nil {
-		r.Reason = fmt.Sprintf("of the baseline, %s: %s", base.ID, r.Reason)
+		r.Reason, r.OfBaseline = fmt.Sprintf("of the baseline, %s: %s", base.ID, r.Reason), true
 		return r
 	} else if r := s.checkOperation(&b, &arm, k); r != nil {
-		r.Reason = fmt.Sprintf("of the baseline, %s: %s", base.ID, r.Reason)
+		r.Reason, r.OfBaseline = fmt.Sprintf("of the baseline, %s: %s", base.ID, r.Reason), true
 		return r
 	}
 	return nil

@@ -100,6 +100,9 @@ func (a *app) diff(args []string, treatment, results string, o analyze.CompareOp
 	}
 	o.Alone = alone
 	rep, err := analyze.CompareRuns(runs[0], runs[1], arms, o)
+	if m, ok := errors.AsType[*analyze.Misfit](err); ok {
+		return usage("--budget %w", m)
+	}
 	if err != nil {
 		return fmt.Errorf("diff: %w", err)
 	}

@@ -124,7 +124,10 @@ func analyzed(dir string, budgets []string) (*record.Record, *report.Report, err
 	if err != nil {
 		return nil, nil, fmt.Errorf("read record: %w", err)
 	}
-	rep, err := analyze.Analyze(rec, analyze.Options{Budget: budgets})
+	rep, err := analyze.Analyze(rec, analyze.Options{Budget: budgets, Fit: len(budgets) > 0})
+	if m, ok := errors.AsType[*analyze.Misfit](err); ok {
+		return rec, nil, usage("--budget %w", m)
+	}
 	if err != nil {
 		return rec, nil, fmt.Errorf("analyze %s: %w", dir, err)
 	}
