@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -239,10 +240,11 @@ func (a *analysis) capacityFinding(b *budget.Budget, treatment string) finding {
 		return unmeasured("no latency objective was given")
 	}
 	res := a.searched[treatment]
-	if x, how := res.Interval(); !math.IsNaN(x.Value) {
-		return finding{Interval: x, how: how}
+	x, how := res.Interval()
+	if math.IsNaN(x.Value) {
+		return unmeasured("no capacity was found%s", because(cmp.Or(how, c.Reason)))
 	}
-	return unmeasured("no capacity was found%s", because(c.Reason))
+	return finding{Interval: x, how: how}
 }
 
 func because(reason string) string {

@@ -330,6 +330,16 @@ func TestTargetsThatAnswerPartlyDoNotStayDown(t *testing.T) {
 	}
 }
 
+// TestAnUnknownCapacityHasNoValue: what broke, and was not seen to hold, is not a capacity of 0.
+func TestAnUnknownCapacityHasNoValue(t *testing.T) {
+	if x, how := (Result{Valid: true, Broke: true}).Interval(); !math.IsNaN(x.Value) || !math.IsNaN(x.Lo) || how == "" {
+		t.Errorf("%+v, %q", x, how)
+	}
+	if x, _ := (Result{Valid: true, Broke: true, AtMost: 104}).Interval(); x.Value != 104 || x.Hi != 104 {
+		t.Errorf("a rate that broke: %+v", x)
+	}
+}
+
 // FuzzAssess feeds arbitrary traces and calls: no panic, no number that JSON cannot hold.
 func FuzzAssess(f *testing.F) {
 	f.Add([]byte(`{"steps":[{"role":"ramp","rate":10,"segment":{"Start":0,"End":2000000000,"Offered":20},"passed":true},{"role":"overload","rate":20,`+

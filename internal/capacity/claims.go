@@ -446,6 +446,7 @@ func (t Trace) rose(floor float64) *Finding {
 // Interval is what the search licenses to say of the capacity, for budgets: an open side is infinite, a value that is
 // not known is NaN. how says what it rests on where that is not a number with an interval.
 func (r Result) Interval() (x budget.Interval, how string) {
+	unknown := budget.Interval{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}
 	switch x = (budget.Interval{Value: r.AtLeast, Lo: r.AtLeast, Hi: math.Inf(1)}); {
 	case !r.Valid && r.AtLeast == 0:
 	case r.Rate > 0:
@@ -460,9 +461,9 @@ func (r Result) Interval() (x budget.Interval, how string) {
 	case r.AtMost > 0:
 		return budget.Interval{Value: r.AtMost, Lo: 0, Hi: r.AtMost}, "a rate that broke: which lower one holds is not known"
 	case r.Broke:
-		return x, "it broke, and no rate is known to hold"
+		return unknown, "it broke, and no rate is known to hold"
 	}
-	return budget.Interval{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}, ""
+	return unknown, ""
 }
 
 // atLeast states the fastest step that the target kept up with, where nothing broke and single calls were answered
