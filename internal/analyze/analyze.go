@@ -192,7 +192,7 @@ func head(r *record.Record) *report.Report {
 		Area:       h.Area,
 		Question:   h.Question,
 		Started:    h.Started,
-		Seconds:    max(0, r.Last.Sub(h.Started).Seconds()),
+		Seconds:    r.Seconds(),
 		Status:     report.Killed,
 		Treatments: []report.Treatment{},
 		Environment: report.Environment{
@@ -200,7 +200,6 @@ func head(r *record.Record) *report.Report {
 		},
 	}
 	if f := r.Finish; f != nil {
-		rep.Seconds = f.Seconds
 		switch f.Status {
 		case record.Complete:
 			rep.Status = report.Complete

@@ -37,7 +37,7 @@ type Record struct {
 	Host    []Surroundings // by block
 	Resumed []time.Time
 	Finish  *Finish   // nil: the run was killed, or still runs
-	Last    time.Time // the latest line
+	Last    time.Time // the latest line, but for those of a process that only undid changes
 	// Unknown are lines of unknown kinds.
 	Unknown []Entry
 	// Warnings say what could not be read: a torn last line, damaged lines by number, damaged files.
@@ -51,6 +51,10 @@ type Record struct {
 	latest map[trialKey]*Trial // of each treatment and block
 	named  map[string]bool     // calls files
 	madeUp int                 // trials whose TrialBegin is missing
+	begun  time.Time           // when the run was last resumed; zero: never
+	before float64             // seconds that the run took until then
+	// undoing says that another process continued the record to undo changes, and not to continue the run.
+	undoing bool
 }
 
 // A Trial is the result of one trial.
@@ -206,7 +210,7 @@ func (r *Record) line(line []byte, n int, whole bool) error {
 	var newer *NewerError
 	switch {
 	case err == nil:
-		if e.At.After(r.Last) {
+		if e.At.After(r.Last) && !r.undoing {
 			r.Last = e.At
 		}
 	case errors.As(err, &newer):
@@ -313,10 +317,24 @@ func (r *Record) resumed(e *Entry) error {
 		}
 	}
 	r.Resumed = append(r.Resumed, e.At)
-	if !x.Undo {
+	if r.undoing = x.Undo; !r.undoing {
+		r.before, r.begun = r.Seconds(), e.At
 		r.Finish = nil // the run continues
 	}
 	return nil
+}
+
+// Seconds is how long the run took, without the pauses before it was resumed. One that was killed took until its latest
+// line.
+func (r *Record) Seconds() float64 {
+	if r.Finish != nil {
+		return r.before + r.Finish.Seconds
+	}
+	begun := r.begun
+	if begun.IsZero() {
+		begun = r.Header.Started
+	}
+	return r.before + max(0, r.Last.Sub(begun).Seconds())
 }
 
 func add[T any](list *[]T, v T) { *list = append(*list, v) }

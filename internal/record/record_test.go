@@ -162,7 +162,8 @@ func TestRoundTrip(t *testing.T) {
 	if d := cmp.Diff(want, r, cmp.FilterPath(func(p cmp.Path) bool {
 		f := p.Last().String()
 		return f == ".Dir" || f == ".dir" || f == ".calls" || f == ".cells" || f == ".held" || f == ".chunks" ||
-			f == ".latest" || f == ".named" || f == ".counted" || f == ".madeUp" || f == ".seals" || f == ".size"
+			f == ".latest" || f == ".named" || f == ".counted" || f == ".madeUp" || f == ".seals" || f == ".size" ||
+			f == ".begun" || f == ".before" || f == ".undoing"
 	}, cmp.Ignore())); d != "" {
 		t.Errorf("read back (-want +got):\n%s", d)
 	}
@@ -295,6 +296,46 @@ func TestPending(t *testing.T) {
 	if p := open(t, w.Dir()).Pending(); len(p) != 0 {
 		t.Errorf("still pending: %v", p)
 	}
+}
+
+// TestSeconds: a run took the time of all its sessions, without the pauses between them and without what a process did
+// that only undid changes.
+func TestSeconds(t *testing.T) {
+	w, c := create(t)
+	check := func(when string, want float64) {
+		t.Helper()
+		if got := open(t, w.Dir()).Seconds(); got != want {
+			t.Errorf("%s: %v s, want %v s", when, got, want)
+		}
+	}
+	later := func(d time.Duration, undo bool) {
+		c.Advance(d)
+		again, err := appendTo(w.Dir(), c, resumption{ID: "ABCDEFGHIJKLMNOP", Undo: undo})
+		must(t, err)
+		w = again
+	}
+	c.Advance(60 * time.Second)
+	must(t, w.Finish(Finish{Status: Interrupted, Seconds: 60}), w.Close())
+	check("interrupted", 60)
+
+	later(time.Hour, false)
+	c.Advance(10 * time.Second)
+	must(t, w.Note(Note{Text: "killed after this"}), w.Close())
+	check("resumed and killed", 70)
+
+	later(time.Hour, true)
+	c.Advance(time.Minute)
+	must(t, w.Note(Note{Text: "undone"}), w.Close())
+	check("undone", 70)
+
+	later(time.Hour, false)
+	c.Advance(5 * time.Second)
+	must(t, w.Finish(Finish{Status: Complete, Seconds: 5}), w.Close())
+	check("complete", 75)
+
+	later(time.Hour, true)
+	must(t, w.Close())
+	check("undone when it was complete", 75)
 }
 
 func TestRepeatedTrial(t *testing.T) {
