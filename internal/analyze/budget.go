@@ -61,15 +61,19 @@ func budgetLines(r *record.Record) map[string]int {
 // values tell.
 func (a *analysis) scope() *budget.Scope {
 	p := &a.rec.Plan
+	noBlock := a.cmp != nil && len(a.cmp.blocks) == 0
 	s := &budget.Scope{
 		Rules: a.question().Budgets, Treatments: unique(p.Treatments), Rate: p.Load.Rate, Ladder: p.Load.Rates,
 		Objective: true, Own: a.rep.Quantities, OwnPace: a.cmp != nil && a.cmp.batched,
 	}
+	if noBlock { // only the plan says whether anything was to be offered
+		s.OwnPace = p.Load.Rate == 0 && p.Load.Workers == 0
+	}
 	arm := budget.Arm{Open: true}
-	if a.cmp != nil && len(a.cmp.blocks) > 0 {
+	if a.cmp != nil && !noBlock {
 		arm.Operations, arm.Idle = slices.Concat(a.cmp.operations, a.cmp.idle.operations), a.cmp.idle.operations
 	}
-	if s.OwnPace {
+	if s.OwnPace && !noBlock {
 		arm.Open = false
 		for _, m := range a.cmp.measures {
 			addOnce(&arm.Metrics, m.metric.Name)

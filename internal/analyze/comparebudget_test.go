@@ -124,6 +124,35 @@ func TestBudgetsOfComparisons(t *testing.T) {
 	}
 }
 
+// TestBudgetsWithoutABlock: of a run that failed in its first block, a budget on what operations at their own pace
+// measure says that no block was measured; one on what they never measure is refused.
+func TestBudgetsWithoutABlock(t *testing.T) {
+	t.Parallel()
+	x := experiment{blocks: 5, treatments: enforcers(), operations: []string{"open"}, seed: 6}
+	x.cost = func(string, string, int) float64 { return 1e-6 }
+	for _, c := range []struct {
+		budget string
+		rate   float64
+		want   string
+	}{
+		{"open.wall <= 2us", 0, "no complete block was measured"},
+		{"open.wall.max <= 2us", 0, "no complete block was measured"},
+		{"cpu <= +5%", 0, "no complete block was measured"},
+		{"open.wall <= 2us at 10/s", 0, "own pace"},
+		{"open.response.p50 <= 2ms", 100, "no complete block was measured"},
+		{"open.wall <= 2us", 100, "does not measure wall; it measures response"},
+	} {
+		x.budget = []string{c.budget}
+		rec := until(x.record(), 0)
+		rec.Plan.Load.Rate = c.rate
+		for _, b := range analyzedRecord(t, rec).Budgets {
+			if b.Verdict != report.NotMeasured || !strings.Contains(b.Reason, c.want) {
+				t.Errorf("%q at %v/s: %s, %q, want %q", b.Text, c.rate, b.Verdict, b.Reason, c.want)
+			}
+		}
+	}
+}
+
 // TestBudgetsSeeFewBlocks: what falls into 4 of 20 blocks alone, a tenfold cost or the failure of most calls, is seen
 // by budgets of means, extremes, percentiles and goodput, though the median block has none of it.
 func TestBudgetsSeeFewBlocks(t *testing.T) {
