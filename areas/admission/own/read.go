@@ -242,17 +242,19 @@ func (s source) kustomizes(listed map[string]bool) bool {
 	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(s.name)) && at != "." && !listed[at]
 }
 
-// eachLink calls do for each object to which a link of a folder leads: kubectl follows it.
+// eachLink calls do for each object, or other file, to which a link of a folder leads: kubectl follows it.
 func eachLink(from string, do func(o object) error) error {
 	if kustomized(from) != "" {
 		return nil
 	}
 	return bundle.Links(from, func(name, to string, text []byte) error {
 		switch one := (source{name, string(text)}); {
-		case !isObjects(name):
-			return nil
-		case to != "":
+		case to != "" && isObjects(name):
 			return do(one.whole(to))
+		case to != "":
+			return nil
+		case deploys(name) || !isObjects(name):
+			return do(one.whole(one.text))
 		default:
 			return one.pass(false, do)
 		}

@@ -535,6 +535,7 @@ func TestUnaskedFiles(t *testing.T) {
 		"in another place": {files{".z.yaml": exception}, files{".x/e.yml": exception}, nil, ""},
 		"a link":           {nil, files{"z": exception}, files{"z.yaml": "z"}, "PolicyException team/e"},
 		"a link outside":   {nil, nil, files{"z.json": "/dev/null"}, "file z.json"},
+		"a link to Rego":   {nil, files{"z": "package a\n"}, files{"z.rego": "z"}, "file z.rego"},
 		"refused":          {files{".z.yaml": broken}, files{".z.yaml": broken + "#"}, nil, "file .z.yaml"},
 		"on a separator, which kubectl refuses": {
 			nil,
