@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -138,20 +137,11 @@ func listed() (out []area.Adapter) {
 func mustRefuse(without, forbidden []string) string {
 	var out strings.Builder
 	for _, name := range without {
-		fmt.Fprintf(&out, "    - {name: %s, without: [%s]}\n", quote("a request without "+name), quote(name))
+		fmt.Fprintf(&out, "    - {name: %s, without: [%s]}\n", kit.Quote("a request without "+name), kit.Quote(name))
 	}
 	for _, path := range forbidden {
-		fmt.Fprintf(&out, "    - {name: %s, path: %s}\n", quote("a request for "+path), quote(path))
+		fmt.Fprintf(&out, "    - {name: %s, path: %s}\n", kit.Quote("a request for "+path), kit.Quote(path))
 	}
 	return "  trespass:   # the request with what an entry changes; refused is what is answered with 401 or 403\n" +
 		out.String()
-}
-
-// quote returns text as YAML reads it back: as JSON.
-func quote(text string) string {
-	var out strings.Builder
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a string can be encoded, and a Builder does not fail
-	return strings.TrimSpace(out.String())
 }

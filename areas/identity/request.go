@@ -28,10 +28,10 @@ func writeRequest(r area.Request) (string, error) {
 		r.Method = http.MethodPost // as with any other body
 	}
 	if r.Method != "" {
-		fmt.Fprintf(&out, "    method: %s\n", quote(r.Method))
+		fmt.Fprintf(&out, "    method: %s\n", kit.Quote(r.Method))
 	}
 	if body != "" {
-		fmt.Fprintf(&out, "    body: %s\n", quote(body))
+		fmt.Fprintf(&out, "    body: %s\n", kit.Quote(body))
 	}
 	if len(files) > 0 {
 		fmt.Fprintf(&out, "    files: {%s}\n", strings.Join(files, ", "))
@@ -86,7 +86,7 @@ func joinBody(parts []area.BodyPart) (body string, files []string, err error) {
 			name += "_"
 		}
 		texts = append(texts, "{"+name+"}")
-		files = append(files, name+": "+quote(p.File))
+		files = append(files, name+": "+kit.Quote(p.File))
 	}
 	body = strings.Join(texts, "&")
 	if name, found := bodySecret(body); found {

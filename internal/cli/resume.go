@@ -10,12 +10,11 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"golang.org/x/sys/unix"
-
 	"tare/internal/analyze"
 	"tare/internal/clock"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/doctor"
 	"tare/internal/question"
 	"tare/internal/record"
 )
@@ -146,7 +145,7 @@ func blocksToCome(rec *record.Record, from, lost, add int) (int, error) {
 		return 0, usage("%s is a %s experiment; only %s have blocks that a later run can continue: run it again",
 			rec.Dir, h.Question, question.Listed(inBlocks, "and"))
 	}
-	if kernel := kernelVersion(); h.Host.Kernel != kernel || h.Host.CPUs != runtime.NumCPU() {
+	if kernel := doctor.Kernel(); h.Host.Kernel != kernel || h.Host.CPUs != runtime.NumCPU() {
 		return 0, usage("%s was measured on %s with %d CPUs, and this is %s with %d: blocks of two hosts cannot be mixed; "+
 			"run it again",
 			rec.Dir, h.Host.Kernel, h.Host.CPUs, kernel, runtime.NumCPU())
@@ -196,14 +195,6 @@ func newest(results string, wanted func(*record.Header) bool) (string, error) {
 		}
 	}
 	return best, nil
-}
-
-func kernelVersion() string {
-	var u unix.Utsname
-	if unix.Uname(&u) != nil {
-		return ""
-	}
-	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
 }
 
 // factors returns the factors of the experiment for the record.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/internal/design"
+	"tare/internal/doctor"
 	"tare/internal/record"
 )
 
@@ -23,7 +24,7 @@ func TestBlocksAreAddedUpToALook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec.Header.Host = record.Host{Name: name, Kernel: kernelVersion(), CPUs: runtime.NumCPU()}
+	rec.Header.Host = record.Host{Name: name, Kernel: doctor.Kernel(), CPUs: runtime.NumCPU()}
 	for _, x := range []struct {
 		from, add, want int
 		refusal         string

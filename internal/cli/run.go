@@ -16,6 +16,7 @@ import (
 	"tare/internal/clock"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/doctor"
 	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/internal/proc"
@@ -442,7 +443,7 @@ func (a *app) header(e *config.Experiment, file string, seed uint64, full bool) 
 		Host:       record.Host{CPUs: runtime.NumCPU(), Go: runtime.Version(), Arch: runtime.GOARCH},
 	}
 	h.Host.Name, _ = os.Hostname() // absent if unknown
-	h.Host.Kernel = kernelVersion()
+	h.Host.Kernel = doctor.Kernel()
 	return h
 }
 

@@ -113,7 +113,7 @@ func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 	if x.root == nil {
 		x.root = files.Host()
 	}
-	d := &Diagnosis{Schema: Schema, Started: o.Clock.Now().UTC().Truncate(time.Second), Kernel: kernel()}
+	d := &Diagnosis{Schema: Schema, Started: o.Clock.Now().UTC().Truncate(time.Second), Kernel: Kernel()}
 	d.Host, _ = os.Hostname() // stays empty if the host has none
 	began := monotonic()
 	before := x.pressures(ctx)
@@ -168,7 +168,8 @@ func (x *examiner) read(name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-func kernel() string {
+// Kernel returns the name of this machine's kernel with its release; "" if it cannot be read.
+func Kernel() string {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
 		return ""
