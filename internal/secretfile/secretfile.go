@@ -209,3 +209,9 @@ func mounted(f *os.File, path string) bool {
 	}
 	return readOnly(f)
 }
+
+// readOnly reports whether f is on a read-only mount.
+func readOnly(f *os.File) bool {
+	var s unix.Statfs_t
+	return unix.Fstatfs(int(f.Fd()), &s) == nil && s.Flags&unix.ST_RDONLY != 0
+}

@@ -1,8 +1,12 @@
-//go:build !linux || !(amd64 || arm64 || riscv64)
+//go:build !amd64 && !arm64 && !riscv64
 
 package load
 
-import "time"
+import (
+	"errors"
+	"runtime"
+	"time"
+)
 
 // alarm lets one goroutine sleep, and lets others wake it. It uses the runtime's timers, which are up to a millisecond
 // late.
@@ -35,3 +39,18 @@ func (a *alarm) sleep(ns int64) {
 func (a *alarm) close() {}
 
 func clearTimerSlack() {}
+
+// priority is not available here.
+type priority struct{}
+
+func (*priority) update(int64, bool) {}
+
+func (*priority) release() {}
+
+func usableProcessors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
+
+func (e *std) meter(m *Meter) { m.sched, m.bounds = goScheduler() }
+
+const fastMissing = "it needs Linux on amd64, arm64 or riscv64"
+
+func newFast(Config, streamClock) (carrier, error) { return nil, errors.New(fastMissing) }
