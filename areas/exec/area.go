@@ -5,6 +5,7 @@ package exec
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"time"
 
@@ -88,3 +89,8 @@ func (Area) Parts() area.Parts {
 func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error {
 	return driver.Undo(ctx, changes, env)
 }
+
+// embeddedFiles are area.Parts.Files.
+//
+//go:embed templates words.md
+var embeddedFiles embed.FS

@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"tare/area"
+	"tare/internal/design"
 	"tare/internal/driver"
+	"tare/internal/metric"
 )
 
 // Batches is area.Says.Batches without starting the program. Operations whose rounds and span the program chooses
@@ -39,4 +41,15 @@ func (s *Spec) described(d driver.Description) []area.Batches {
 		out = append(out, b.OrUsual())
 	}
 	return out
+}
+
+// Forecast is area.Says.Forecast. Operations and metrics are unknown until the program is started.
+func (s *Spec) Forecast(area.Asked, design.Treatment) area.Forecast {
+	return area.Forecast{
+		Operations: s.Operations, Rounds: s.Rounds,
+		Metrics: []string{
+			metric.Wall.Name, metric.CPU.Name, metric.Instructions.Name, metric.Allocations.Name,
+			metric.Allocated.Name, metric.Hits.Name, metric.CacheHits.Name, metric.Error.Name,
+		},
+	}
 }

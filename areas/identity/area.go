@@ -4,6 +4,7 @@ package identity
 
 import (
 	"context"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,3 +118,8 @@ func (a Area) Parts() area.Parts {
 		Presets: kit.Named(a.Presets()), Clues: clues(), Files: embeddedFiles, Usual: "capacity",
 	}
 }
+
+// embeddedFiles are area.Parts.Files.
+//
+//go:embed templates words.md
+var embeddedFiles embed.FS

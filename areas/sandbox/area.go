@@ -8,6 +8,7 @@ package sandbox
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -111,3 +112,8 @@ func contents(_ context.Context, s area.Spec, env area.Env) (area.Program, error
 	all, err := Area{}.Contents(s, env.Treatments)
 	return area.Program{Identity: all, Files: true}, err
 }
+
+// embedded are area.Parts.Files.
+//
+//go:embed templates words.md
+var embedded embed.FS

@@ -13,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/area"
 	"tare/internal/analyze"
+	"tare/internal/doctor"
 	"tare/internal/files"
 	"tare/internal/record"
 	"tare/internal/report"
@@ -212,4 +214,60 @@ func whole(text []byte) func(io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	}
+}
+
+// github shows the report in GitHub Actions: as the step's summary, and as annotations. Annotations go to standard
+// error, where the runner reads workflow commands as well, because a program may read the report on standard output. An
+// error in writing them is a warning only: the run's own result stands.
+func (a *app) github(rep *report.Report) {
+	if on, _ := a.lookup("GITHUB_ACTIONS"); on != "true" {
+		return
+	}
+	if err := report.Annotations(a.Stderr, rep); err != nil {
+		a.tell("tare: cannot write annotations: %v\n", err)
+	}
+	name, ok := a.lookup("GITHUB_STEP_SUMMARY")
+	if !ok {
+		return
+	}
+	if err := appendTo(name, rep); err != nil {
+		a.tell("tare: warning: cannot write the step summary: %v\n", err)
+	}
+}
+
+// appendTo appends to the output of other commands of the same step.
+func appendTo(name string, rep *report.Report) (err error) {
+	f, err := files.ForAppending(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return report.StepSummary(f, rep)
+}
+
+// wordColors are those of words that judge: verdicts, severities, states of checks and of runs.
+func wordColors() map[string]term.Color {
+	return map[string]term.Color{
+		string(report.Pass): term.Green, string(report.Fail): term.Red, string(report.Invalid): term.Red,
+		string(report.Inconclusive): term.Yellow, string(report.NotMeasured): term.Yellow,
+		area.Error.String(): term.Red, area.Warning.String(): term.Yellow,
+		"ok": term.Green, string(doctor.Broken): term.Red, string(doctor.Missing): term.Yellow,
+		string(doctor.Limited): term.Yellow, string(record.Interrupted): term.Yellow, unfinished: term.Yellow,
+	}
+}
+
+// judged writes a word, in its colour if w is a terminal that shows colours, and the rest of its line.
+func (a *app) judged(w io.Writer, word, format string, args ...any) {
+	_, err := io.WriteString(w, a.painted(w, term.Plain(word))+term.Plain(fmt.Sprintf(format, args...)))
+	if err != nil && w == a.Stdout && a.lost == nil {
+		a.lost = fmt.Errorf("write to standard output: %w", err)
+	}
+}
+
+// painted returns a word that judges in its colour, if w is a terminal that shows colours.
+func (a *app) painted(w io.Writer, word string) string {
+	if !term.Colors(w, a.Getenv) {
+		return word
+	}
+	return wordColors()[word].Paint(word)
 }

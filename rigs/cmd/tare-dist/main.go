@@ -4,8 +4,10 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -21,6 +23,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"text/template"
@@ -205,4 +208,103 @@ func (r *release) sign(ctx context.Context, stdout io.Writer) error {
 func sum(b []byte) string {
 	s := sha256.Sum256(b)
 	return hex.EncodeToString(s[:])
+}
+
+// stage builds the binaries of the release, static and with nothing of this host in them, and the files that every
+// archive holds.
+func (r *release) stage(ctx context.Context, dir string) error {
+	share := filepath.Join(dir, "share")
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Join(share, "completions"), 0o755)); err != nil {
+		return err
+	}
+	for _, arch := range []string{"amd64", "arm64"} {
+		if err := r.compile(ctx, filepath.Join(dir, arch, "tare"), arch); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+		content, err := os.ReadFile(name)
+		if err := errors.Join(err, os.WriteFile(filepath.Join(share, name), content, 0o644)); err != nil {
+			return err
+		}
+	}
+	tare, err := filepath.Abs(filepath.Join(dir, runtime.GOARCH, "tare"))
+	if err != nil {
+		return err
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		script, err := exec.CommandContext(ctx, tare, "completion", shell).Output()
+		to := filepath.Join(share, "completions", "tare."+shell)
+		if err := errors.Join(err, os.WriteFile(to, script, 0o644)); err != nil {
+			return fmt.Errorf("the completions of %s: %w", shell, err)
+		}
+	}
+	return exec.CommandContext(ctx, tare, "man", filepath.Join(share, "man", "man1")).Run()
+}
+
+// compile builds tare for an architecture.
+func (r *release) compile(ctx context.Context, to, arch string) error {
+	const variable = " -X tare/internal/cli."
+	ldflags := "-s -w" + variable + "version=" + r.version + variable + "commit=" + r.commit +
+		variable + "date=" + r.date.Format(time.RFC3339)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+		"-tags=kustomize_disable_go_plugin_support", "-ldflags", ldflags, "-o", to, "./cmd/tare")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0",
+		"GOEXPERIMENT=", "GOFIPS140=off")
+	cmd.Stderr = os.Stderr
+	return cmd.Run()
+}
+
+// An entry is a file of an archive, or a folder if its name ends with "/".
+type entry struct {
+	name    string
+	content []byte
+	mode    int64 // 0 is 0644
+	owner   int
+}
+
+// archive returns a tar of the entries, by name, that depends on nothing but them and the date.
+func archive(entries []entry, date time.Time, zip bool) []byte {
+	entries = slices.Clone(entries)
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, e := range entries {
+		h := &tar.Header{
+			Typeflag: tar.TypeReg, Name: e.name, Size: int64(len(e.content)), Mode: e.mode, Uid: e.owner, Gid: e.owner,
+			ModTime: date, Format: tar.FormatUSTAR,
+		}
+		if strings.HasSuffix(e.name, "/") {
+			h.Typeflag = tar.TypeDir
+		}
+		if h.Mode == 0 {
+			h.Mode = 0o644
+		}
+		must(w.WriteHeader(h))
+		_, err := w.Write(e.content)
+		must(err)
+	}
+	must(w.Close())
+	if zip {
+		return compress(b.Bytes())
+	}
+	return b.Bytes()
+}
+
+// compress leaves the name and the time out of gzip's header.
+func compress(content []byte) []byte {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	must(err)
+	_, err = w.Write(content)
+	must(err)
+	must(w.Close())
+	return b.Bytes()
+}
+
+// must ends the program on errors that writing into memory does not have.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
