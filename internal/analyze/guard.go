@@ -92,6 +92,13 @@ func (a *analysis) guard(t *record.Trial) error {
 	if err != nil {
 		return err
 	}
+	var rate *float64
+	if c := a.capacityOfTreatment(t.Treatment); c != nil {
+		rate = c.Rate
+	}
+	if rate == nil {
+		points = withoutMultiples(points)
+	}
 	calls := t.Log()
 	g, seen := a.judgedPoints(t, points, calls, breaches)
 	a.earn(&g, seen, end)
@@ -99,17 +106,26 @@ func (a *analysis) guard(t *record.Trial) error {
 	for i := range points {
 		a.conditionRemarks(t, &points[i], &g)
 	}
-	if c := a.capacityOfTreatment(t.Treatment); c != nil {
-		g.Capacity = c.Rate
-		if g.Capacity == nil {
-			g.Capacity = c.AtLeast
-		}
-	}
+	g.Capacity = rate
 	a.rep.Guard = append(a.rep.Guard, g)
 	a.guardGenerator(t, points, calls, g.Points)
 	a.busyPoints(t, points)
 	a.logs = append(a.logs, calls)
 	return calls.Err()
+}
+
+// withoutMultiples are points that are not said to be multiples of a capacity, since none is known: the rates are parts
+// of one that held.
+func withoutMultiples(points []guard.Point) []guard.Point {
+	out := slices.Clone(points)
+	for i := range out {
+		p := &out[i]
+		if p.Factor > 0 && p.Condition == nil {
+			p.Name = ""
+		}
+		p.Factor = 0
+	}
+	return out
 }
 
 // judgedPoints judges the points of a trial by their calls.

@@ -294,6 +294,26 @@ func TestOverloadUnknown(t *testing.T) {
 	}
 }
 
+// TestPointsWithoutACapacityAreNoMultiplesOfIt: where nothing broke, a point is named by its rate.
+func TestPointsWithoutACapacityAreNoMultiplesOfIt(t *testing.T) {
+	t.Parallel()
+	before := []guard.Point{
+		{Name: guard.Title(1), Rate: 500, Factor: 1},
+		{Name: "restart", Rate: 250, Factor: .5, Condition: &guard.Condition{Name: "restart"}},
+		{Name: "given", Rate: 10},
+	}
+	var got []string
+	for _, p := range withoutMultiples(before) {
+		got = append(got, fmt.Sprint(p.Name, " ", p.Rate, " ", p.Factor))
+	}
+	if want := []string{" 500 0", "restart 250 0", "given 10 0"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if before[0].Factor != 1 {
+		t.Error("the points of the record were changed")
+	}
+}
+
 // TestBusyPoints: other work on the host while the points were offered is a warning; that of generator and target is
 // none, whether the target's is known by its address or by probes, and where it is hidden, that is said.
 func TestBusyPoints(t *testing.T) {

@@ -3,7 +3,7 @@ package report
 // Guard is whether a treatment refused what it must. Rates are in 1/s, times in seconds, shares are of 1.
 type Guard struct {
 	Treatment string `json:"treatment"`
-	// Capacity is the rate that the points are multiples of; absent: it was not measured.
+	// Capacity is the rate that the points are multiples of; absent: it was not measured, or nothing broke.
 	Capacity *float64 `json:"capacity,omitempty"`
 	// Trespasses are those of all points and conditions together, by operation in Operations.
 	Trespasses Trespasses            `json:"trespasses"`

@@ -65,6 +65,7 @@ type guardRates struct {
 	rates    []float64
 	given    bool          // by the file, which says that they are enough
 	capacity float64       // 1/s; 0: not known
+	base     float64       // the capacity, or a rate that holds, of which the rates are multiples; 0: neither is known
 	within   time.Duration // in which no point begins that would end later
 }
 
@@ -92,8 +93,9 @@ func guardedRates(ctx context.Context, s *run.Stage, trial design.Trial) (guardR
 		return r, err
 	}
 	found := capacity.Assess(trace)
-	if r.capacity = max(found.Rate, found.AtLeast); r.capacity > 0 {
-		r.rates = multiples(r.capacity, s.Load.MaxRate, guard.Factors())
+	r.capacity, r.base = found.Rate, max(found.Rate, found.AtLeast)
+	if r.base > 0 {
+		r.rates = multiples(r.base, s.Load.MaxRate, guard.Factors())
 		return r, nil
 	}
 	served := highestServed(&trace)
@@ -292,10 +294,10 @@ func (g *guarding) climb(ctx context.Context) (guard.End, error) {
 	}
 }
 
-// conditionRate is half of the capacity, or the lowest rate.
+// conditionRate is half of the capacity, or of a rate that holds, or else the lowest rate.
 func (g *guarding) conditionRate() float64 {
-	if g.capacity > 0 {
-		return g.capacity / 2
+	if g.base > 0 {
+		return g.base / 2
 	}
 	return slices.Min(g.rates)
 }
