@@ -160,8 +160,12 @@ var stamp = regexp.MustCompile(`^-\d{8}T\d{6}Z(-\d+)?$`)
 // findRecord finds the folder of the one run that is to be changed: an experiment's name does not stand for a run here.
 func findRecord(name, results string) (string, error) {
 	for _, dir := range []string{name, filepath.Join(results, name)} {
-		if _, err := os.Stat(filepath.Join(dir, record.JournalFile)); err == nil {
+		_, err := os.Stat(filepath.Join(dir, record.JournalFile))
+		if err == nil {
 			return filepath.Clean(dir), nil
+		}
+		if errors.Is(err, os.ErrPermission) {
+			return "", usage("this user may not read the run %s: %w", name, err)
 		}
 	}
 	return "", usage("no run %s: neither a folder nor a name below %s; 'tare list runs' lists all runs", name, results)
