@@ -195,6 +195,16 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// oneOrMore accepts any arguments but none.
+func oneOrMore(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage("%s expects at least one %s; see '%[1]s --help'", c.CommandPath(), name)
+		}
+		return nil
+	}
+}
+
 func argumentCount(n int) string {
 	if n == 1 {
 		return "1 argument"

@@ -97,7 +97,7 @@ func (a *app) writeSchema(dir string) error {
 func (a *app) validateCommand() *cobra.Command {
 	var out form
 	c := &cobra.Command{
-		Use: "validate FILE…", Short: "Check experiment files, all errors at once", Args: cobra.MinimumNArgs(1),
+		Use: "validate FILE…", Short: "Check experiment files, all errors at once", Args: oneOrMore("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			asJSON, err := out.json()
 			if err != nil {

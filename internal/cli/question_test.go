@@ -228,3 +228,10 @@ func runWith(t *testing.T, areas []area.Area, args ...string) (int, string) {
 	})
 	return code, out.String()
 }
+
+// TestValidateNeedsAFile: a command line without a file is a mistake of the command line.
+func TestValidateNeedsAFile(t *testing.T) {
+	if code, out := runWith(t, nil, "validate"); code != ExitUsage || !strings.Contains(out, "at least one FILE") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+}
