@@ -63,7 +63,7 @@ func (a *analysis) trialOpinion(
 }
 
 // searchOpinion judges the generator over the steps of a search on which its answer hangs: those near the capacity, or
-// all where none was found. Whether it sent in time was judged step by step.
+// all where none was found. Whether it kept up was judged step by step; calls that it sent late can break a rate.
 func (a *analysis) searchOpinion(
 	t *record.Trial, res *capacity.Result, trace *capacity.Trace,
 ) signature.GeneratorOpinion {
@@ -81,6 +81,10 @@ func (a *analysis) searchOpinion(
 			}
 			c := base
 			c.Effort = s.Segment.Effort
+			// A limiter that saves up lets calls pass that come together.
+			if s.Passed != nil && !*s.Passed && !res.Signature.Method().Traits().Saves {
+				judgeBroken(&c, trace, s)
+			}
 			if o := c.Judge(); worst == nil || o.Worse(worst) ||
 				o.Verdict == worst.Verdict && s.Segment.Effort.Busy > base.Effort.Busy {
 				worst, base.Effort = &o, s.Segment.Effort
@@ -91,6 +95,22 @@ func (a *analysis) searchOpinion(
 		}
 	}
 	return base.Judge()
+}
+
+// judgeBroken adds to c how late the calls were sent of a step that broke, beside the response times that it was judged
+// by.
+func judgeBroken(c *signature.Conduct, trace *capacity.Trace, s *capacity.Step) {
+	calls := trace.Calls.Due(s.Segment.Start, s.Segment.End)
+	sent := signature.AuditCalls(calls, min(trace.Read, s.Segment.End), 0)
+	var took []float64
+	for call := range calls {
+		if call.Done != 0 {
+			took = append(took, call.Response().Seconds())
+		}
+	}
+	if sent.Late && len(took) > 0 {
+		c.Times, c.LatenessP99, c.P99 = true, sent.LatenessP99, stat.Quantile(took, 0.99)
+	}
 }
 
 // pointSteps are the steps of a ladder's points, in the order of capacity.Points.

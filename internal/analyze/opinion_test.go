@@ -155,6 +155,46 @@ func TestSharedSearches(t *testing.T) {
 	}
 }
 
+// TestLateSearches: a generator that sent calls late is not ruled out where a rate broke in that time, unless the
+// target is a limiter that saves up. A rate that held, held all the same.
+func TestLateSearches(t *testing.T) {
+	t.Parallel()
+	const late, turn = time.Second, time.Second / 150
+	for _, c := range []struct {
+		role  capacity.Role
+		queue bool
+		want  signature.GeneratorVerdict
+	}{
+		{capacity.RoleConfirmHigh, true, signature.Possible},
+		{capacity.RoleConfirmLow, true, signature.RuledOut},
+		{capacity.RoleConfirmHigh, false, signature.RuledOut},
+	} {
+		rep := measured(t, journal{placement: sameHost, trace: func(string) capacity.Trace {
+			tr := limitedTrace(3)
+			for i := range tr.Steps {
+				s := &tr.Steps[i]
+				sec := s.Length().Seconds()
+				s.Segment.Effort = calm(func(e *load.Effort) { e.Seconds, e.Unread = sec, nil })
+				for k, calls := 0, load.CallsOf(tr.Calls); k < len(calls) && s.Role == c.role; k++ {
+					x := &calls[k]
+					if k%20 == 0 && x.Intended >= s.Segment.Start && x.Intended < s.Segment.End {
+						x.Sent, x.FirstByte, x.Done = x.Sent+late, x.FirstByte+late, x.Done+late
+					}
+				}
+			}
+			for k, calls, next := 0, load.CallsOf(tr.Calls), time.Duration(0); k < len(calls) && c.queue; k++ {
+				x := &calls[k]
+				next = max(next, x.Intended) + turn
+				x.Outcome, x.Status, x.FirstByte, x.Done = load.OK, 200, max(next, x.Sent), max(next, x.Sent)+1000
+			}
+			return tr
+		}})
+		if g := rep.Generator; g.Verdict != c.want || !g.Valid {
+			t.Errorf("late in %s, a queue %t: %+v", c.role, c.queue, g)
+		}
+	}
+}
+
 // ladderTrace has a point for each lateness: 200 calls in 2 s, each sent so late, and answered after 1 ms; every tenth
 // of a late point with an error if fails is set.
 func ladderTrace(fails bool, late ...time.Duration) capacity.Trace {
