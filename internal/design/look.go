@@ -1,5 +1,10 @@
 package design
 
+import (
+	"math"
+	"time"
+)
+
 // The looks at a growing experiment: after these numbers of blocks it is judged, and may stop. Nothing is judged
 // between them, since each look uses a part of the allowed error (package stat has the level of one look).
 var looks = []int{10, 20, 40, 80, 160}
@@ -37,4 +42,14 @@ func NextLook(blocks int) int {
 		}
 	}
 	return 0
+}
+
+// CallsToDecide is how many calls a block needs for its median response to decide a verdict that no budget asks for.
+const CallsToDecide = 1000
+
+// LongEnough is the duration at which so many calls a second are enough for CallsToDecide in every block, with some to
+// spare.
+func LongEnough(rate float64) time.Duration {
+	const spare = 1.05
+	return time.Duration(math.Ceil(spare*CallsToDecide/rate)) * time.Second
 }

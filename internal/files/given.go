@@ -1,8 +1,11 @@
 package files
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -155,3 +158,43 @@ func isDescriptor(path string) bool {
 
 // byDescriptor is a path of what is open.
 func byDescriptor[T int | uintptr](fd T) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
+
+// Interpreter returns what usually runs a script, by the suffix of its name.
+func Interpreter(path string) (program string, ok bool) {
+	program, ok = map[string]string{
+		".py": "python3", ".sh": "sh", ".js": "node", ".mjs": "node", ".rb": "ruby", ".pl": "perl",
+		".jar": "java, -jar", ".php": "php", ".lua": "lua",
+	}[filepath.Ext(path)]
+	return program, ok
+}
+
+// IsCode reports whether a word of a command line is a file that is executable, or a script by its name. Other files
+// may be data.
+func IsCode(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	_, script := Interpreter(path)
+	return script || info.Mode().Perm()&0o111 != 0
+}
+
+// unreadable stands for the content of a file that is executable and not readable.
+const unreadable = "cannot be read"
+
+// Sum returns the SHA-256 of a file of the user's in hexadecimal digits.
+func Sum(path string) (sum string, err error) {
+	f, err := ForReading(path)
+	if errors.Is(err, fs.ErrPermission) {
+		return unreadable, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -74,4 +75,22 @@ func Replaceable(folder string) error {
 		return err
 	}
 	return notOurs(folder, othersWrite(dir, &st))
+}
+
+// WriteProgram writes a file that is to be executed. Meanwhile this process starts no other one: that would inherit the
+// open file until it executes its own program, and no kernel executes a file that is open for writing (ETXTBSY).
+func WriteProgram(path string, text []byte) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, text, 0o755)
+}
+
+// SetKernel writes a value to a file that the kernel shows in one of its file systems. It makes no file.
+func SetKernel(path, value string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
 }

@@ -6,14 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
 	"tare/area"
 	"tare/internal/proc"
 	"tare/internal/shell"
+	"tare/internal/term"
 )
 
 // A ByCommand is a condition that the file brings about with a command of its own, and ends with another.
@@ -135,4 +139,53 @@ func quoted(line string) string {
 		return ""
 	}
 	return fmt.Sprintf(": %.*s", most, strings.ToValidUTF8(line, "?"))
+}
+
+// Servers returns servers that one function runs, by their names.
+func Servers(serve func(ctx context.Context, name string, config json.RawMessage, ready func(any) error) error,
+	names ...string,
+) map[string]area.Serve {
+	out := map[string]area.Serve{}
+	for _, name := range names {
+		out[name] = func(ctx context.Context, config json.RawMessage, ready func(any) error) error {
+			return serve(ctx, name, config, ready)
+		}
+	}
+	return out
+}
+
+// Named returns words with their help, in the order of the words.
+func Named(help map[string]string) (out []area.Named) {
+	for _, name := range slices.Sorted(maps.Keys(help)) {
+		out = append(out, area.Named{Name: name, Help: help[name]})
+	}
+	return out
+}
+
+// Adapters returns adapters that no address leads to, in the order of their words.
+func Adapters(help map[string]string) (out []area.Adapter) {
+	for _, n := range Named(help) {
+		out = append(out, area.Adapter{Name: n.Name, Help: n.Help})
+	}
+	return out
+}
+
+// Form returns the encoder of a format, or what formats there are.
+func Form[V any](form string, forms map[string]V) (V, error) {
+	encode, ok := forms[form]
+	if !ok {
+		return encode, area.Usage("-o %s: unknown format %q; formats are: %s", form, form,
+			strings.Join(slices.Sorted(maps.Keys(forms)), ", "))
+	}
+	return encode, nil
+}
+
+// WriteIndented writes a value as indented JSON.
+func WriteIndented(w io.Writer, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, term.JSON(string(b))+"\n")
+	return err
 }

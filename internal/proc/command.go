@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -106,4 +108,24 @@ func Bound(pid, resource int, most uint64) error {
 		return fmt.Errorf("set a limit of process %d: %w", pid, err)
 	}
 	return nil
+}
+
+// plainNames are the variables that a child gets by default: what programs need to run, and nothing that holds a
+// secret.
+var plainNames = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH",
+	"SSL_CERT_FILE", "SSL_CERT_DIR",
+	"JAVA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "GODEBUG", "GOMAXPROCS", "GOTRACEBACK", "GORACE", "GOCOVERDIR",
+}
+
+// Environment returns the variables of this process that a child gets: plainNames and those that more names. A child
+// may pass its environment on: OPA returns it from opa.runtime().
+func Environment(more ...string) []string {
+	env := []string{} // not nil: that would be the whole environment
+	for _, name := range slices.Concat(plainNames, more) {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	return slices.Clip(env)
 }

@@ -101,3 +101,18 @@ func betaFraction(a, b, x float64) float64 {
 	// Lentz starts from 1 + 1/(1 + …); the fraction wanted is 1/(1 + …).
 	return f - 1
 }
+
+// NormalCDF is the probability that a standard normal variable is at most z.
+func NormalCDF(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
+
+// NormalQuantile is the p-quantile of the standard normal distribution, 0 < p < 1; NaN outside.
+func NormalQuantile(p float64) float64 {
+	if !(p > 0 && p < 1) {
+		return math.NaN()
+	}
+	// The lower tail is the one that floating point resolves.
+	if p > 0.5 {
+		return -NormalQuantile(1 - p)
+	}
+	return -math.Sqrt2 * math.Erfcinv(2*p)
+}
