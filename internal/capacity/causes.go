@@ -79,7 +79,8 @@ func surplus(t Trace, over []Step, rate float64) float64 {
 }
 
 // usesUp holds a rate between low and high from rest on, for so long that saved calls would be used up. It reports
-// whether calls then began to wait; a target that had collapsed under its queue takes the rate for ever.
+// whether calls then began to wait, after more of them had passed than at low: a target that had collapsed under its
+// queue takes the rate for ever, and one that has become slower saves nothing up while it rests.
 func (r *session) usesUp(saved, low, high float64) (bool, error) {
 	rate := min(low+0.3*(high-low), r.o.MaxRate) // well below what a target that collapses can take
 	if rate < 1.02*low {
@@ -100,7 +101,19 @@ func (r *session) usesUp(saved, low, high float64) (bool, error) {
 		return false, err
 	}
 	step.Passed, step.Note = new(!used(d)), "is it an allowance that is used up?"
-	return !*step.Passed, nil
+	r.read()
+	return !*step.Passed && r.t.ranAhead(*step, low, saved), nil
+}
+
+// ranAhead reports whether clearly more calls ended well in a step than at the rate low: at least a quarter of what an
+// allowance of that rate saved up while the target rested before, and of no more than the given number of calls.
+func (t Trace) ranAhead(s Step, low, most float64) bool {
+	rested := time.Duration(0)
+	for c := range t.due(0, s.Segment.Start) {
+		rested = max(rested, c.Done)
+	}
+	saved := min(most, low*(s.Segment.Start-rested).Seconds())
+	return float64(t.ended(s.Segment.Start, s.Segment.End))-low*s.Length().Seconds() >= saved/4
 }
 
 // stands reports whether confirmations are made with a queue that stands.

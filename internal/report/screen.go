@@ -38,7 +38,7 @@ func (s Style) screen(r *Report) printer {
 		end.brief([]remark{{Word: "next", Text: next}})
 	}
 	end.within(r.verdictLines(), []remark{verdict(r)})
-	end.brief([]remark{{Word: "rest", Text: r.leftOut() + s.Rest}})
+	end.rest(r.leftOut(), s.Rest)
 	room := screenLines - 1 - lineCount(&end.buf)
 	for _, x := range r.answer() {
 		if lineCount(&p.buf) < room-fewestRows {
@@ -54,6 +54,18 @@ func (s Style) screen(r *Report) printer {
 	p.say("")
 	p.buf.Write(end.buf.Bytes())
 	return p
+}
+
+// rest says what the screen leaves out, and which command shows it, on a line of its own that is never cut.
+func (p *printer) rest(left, command string) {
+	width := max(20, p.Width-labelWidth)
+	lines := wrap(left+command, width)
+	if len(lines) > 1 && left != "" {
+		lines = append(wrap(left, width), command)
+	} else if len(lines) > 1 {
+		lines = []string{command}
+	}
+	p.hang(p.label("rest", ""), lines)
 }
 
 // firstRows writes a table of at most so many lines.

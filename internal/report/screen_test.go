@@ -21,3 +21,15 @@ func TestErrorsAreToldToTheirEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestCommandIsNotCut: the command that shows the rest stands on one line, however long it is.
+func TestCommandIsNotCut(t *testing.T) {
+	t.Parallel()
+	const command = "tare report results/guard-of-a-service-127-0-0-1-9118-20261201T031729Z --all, or the page"
+	r := enforcers()
+	for _, width := range []int{60, 80, 100} {
+		if text := string(encode(t, Style{Width: width, Rest: command}.Text, r)); !strings.Contains(text, command+"\n") {
+			t.Errorf("%d columns:\n%s", width, text)
+		}
+	}
+}

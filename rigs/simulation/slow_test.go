@@ -115,3 +115,20 @@ func TestSpentQuotaIsNotCalledDead(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowerIsNoAllowance: a worker that takes longer for each call from some time on has saved nothing up before.
+func TestSlowerIsNoAllowance(t *testing.T) {
+	for _, at := range []float64{3, 4, 5, 6, 7, 8, 10} {
+		r := slowly(t, 1, false, 400, func(now float64) float64 {
+			if now < at {
+				return 0.01
+			}
+			return 0.016
+		})
+		said := fmt.Sprint(r.Signature.Failure().Excluded)
+		if r.Burst != nil || strings.Contains(said, "allowance") {
+			t.Errorf("slower from %v s on: a burst: %v, %s; %.3g/s [%.3g, %.3g]", at, r.Burst != nil, said, r.Rate, r.Lo,
+				r.Hi)
+		}
+	}
+}
