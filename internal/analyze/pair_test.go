@@ -669,9 +669,16 @@ func TestCompareSoaks(t *testing.T) {
 
 	want := map[string]report.Verdict{
 		"response.p50 <= +10%": report.Fail, "response.p50 <= +50%": report.Pass, "response.p50 <= 1s": report.Pass,
-		"response.p50 <= 11ms": report.Fail, "cpu <= +20%": report.Pass, "capacity >= 1/s": report.NotMeasured,
+		"response.p50 <= 11ms": report.Fail, "cpu <= +20%": report.Pass,
 	}
 	verdicts(t, compared(t, a, b, "", "", CompareOptions{Budget: sortedKeys(want)}), want)
+	before, after := Run{Name: "before", Record: a}, Run{Name: "after", Record: b}
+	arms, _, err := MatchArms(before, after, "", "")
+	check(t, err)
+	_, err = CompareRuns(before, after, arms, CompareOptions{Budget: []string{"capacity >= 1/s"}})
+	if err == nil || !strings.Contains(err.Error(), "the question soak does not measure capacity") {
+		t.Errorf("a budget on a capacity of two soaks: %v", err)
+	}
 }
 
 // TestCompareInvalidSoak: a run that is invalid decides nothing, and that is said.

@@ -249,7 +249,12 @@ func TestInjectionByReports(t *testing.T) {
 			}
 			encode := outputForms()[form]
 			var b bytes.Buffer
-			if err := encode(&b, r); err != nil {
+			err := encode(&b, r)
+			if err != nil && slices.Contains(ofBlocks, form) {
+				b.Reset()
+				err = encode(&b, answered(r))
+			}
+			if err != nil {
 				if !slices.Contains(ofBlocks, form) {
 					t.Errorf("form %s of %s: %v", form, name, err)
 				}
@@ -269,6 +274,16 @@ func TestInjectionByReports(t *testing.T) {
 			t.Errorf("%s: only %d reports could be written", form, written[form])
 		}
 	}
+}
+
+// answered is a report of which failed calls leave no value untold.
+func answered(r *report.Report) *report.Report {
+	out := *r
+	out.Blocks = slices.Clone(r.Blocks)
+	for i := range out.Blocks {
+		out.Blocks[i].Untold = ""
+	}
+	return &out
 }
 
 // ofBlocks are the forms of other tools, which not every report can take.
