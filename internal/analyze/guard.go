@@ -114,8 +114,8 @@ func (a *analysis) guard(t *record.Trial) error {
 	return calls.Err()
 }
 
-// withoutMultiples are points that are not said to be multiples of a capacity, since none is known: the rates are parts
-// of one that held.
+// withoutMultiples returns the points by their rates alone. No capacity is known of which they could be multiples: they
+// are parts of a rate that held.
 func withoutMultiples(points []guard.Point) []guard.Point {
 	out := slices.Clone(points)
 	for i := range out {

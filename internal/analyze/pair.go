@@ -211,8 +211,8 @@ func (p *pairing) remarks(out *record.Record) {
 	}
 }
 
-// rulings compares what the controls of the arms decided about the same requests. Besides, each run says of its arms in
-// what they differ from its own baseline so that no request shows it: what it says of both arms is no difference.
+// rulings compares what the controls of the arms decided about the same requests. Each run also says how its arms
+// differ from its own baseline so that no request shows it. What both arms differ in alike is left out.
 func (p *pairing) rulings(rep *report.Report) {
 	bases, all := lastRulings(p.base.Record), lastRulings(p.treated.Record)
 	for _, x := range p.arms {
@@ -236,7 +236,7 @@ func (p *pairing) rulings(rep *report.Report) {
 	}
 }
 
-// isOrdinary reports whether a treatment has its control, and is none of those that tare adds.
+// isOrdinary reports whether the file names a treatment: tare adds others, without the control or with it again.
 func isOrdinary(r *record.Record, id string) bool {
 	return slices.ContainsFunc(r.Plan.Treatments, func(t design.Treatment) bool {
 		return t.ID == id && t.Control == design.None

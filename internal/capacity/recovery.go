@@ -166,7 +166,7 @@ func (v *Recovery) answered(most int) (good, n int) {
 	return good, len(last)
 }
 
-// staysDown reports whether none of the very last fresh calls was answered well, or few of those before.
+// staysDown reports whether the last five fresh calls all failed, or more than half of the last ten.
 func (v *Recovery) staysDown() bool {
 	row, _ := v.answered(answeredRow)
 	good, n := v.answered(lastProbes)

@@ -21,16 +21,16 @@ const (
 	// someNote is the note of a step that broke because some calls waited.
 	someNote     = "some calls wait longer and longer"
 	someOpenNote = "undecided: some calls waited longer and longer, which may be chance"
-	// someBehind is from how many seconds per second on that is no chance: calls of one kind that come at random, one for
-	// each twenty others, make a queue that wavers.
+	// someBehind is the growth, in seconds per second, from which on chance does not explain it: calls that come at
+	// random, one among twenty others, make a queue that wavers.
 	someBehind = 0.15
 	// little is a time in seconds by which responses differ for no reason.
 	little = 0.05
 )
 
 // someWait returns by how many seconds per second the responses of the slowest calls of a step grew while others did
-// not: by a line through the responses of its parts. Those of a part in which the target or its host stood still are no
-// line. 0: they did not.
+// not: the slope of a line through the responses of its parts. It is 0 where they did not grow, or did not grow
+// steadily, as in a step in which the target or its host stood still.
 func (t Trace) someWait(s Step) float64 {
 	length := s.Length().Seconds()
 	part := s.Length() / someParts
@@ -48,7 +48,7 @@ func (t Trace) someWait(s Step) float64 {
 		slow = append(slow, stat.Quantile(took, 1-someCalls))
 		usual = append(usual, stat.Quantile(took, 0.5))
 	}
-	const sure = 5 // standard errors: where calls hang from an instant on, or the target stops, it is no line
+	const sure = 5 // standard errors: where calls hang from an instant on, or the target stops, growth is not steady
 	l, ok := stat.Regress(x, slow)
 	median, _ := stat.Regress(x, usual)
 	least := max(fallsBehind/2, sure*l.SE, wavers*slow[0]/length)
@@ -215,8 +215,8 @@ func someWaited(rate float64) string {
 		number(rate))
 }
 
-// someWaitedFrom is the lowest rate at which some calls waited longer and longer, 0 where they did at none, and whether
-// they may have at any. Other work on the target's processors makes some calls wait, too.
+// someWaitedFrom returns the lowest rate at which some calls waited longer and longer, or 0, and whether some may have
+// at any rate. Steps in which other work kept the target's processors busy are left out: it makes calls wait, too.
 func (t Trace) someWaitedFrom() (rate float64, mayHave bool) {
 	for _, s := range t.Steps {
 		if s.Note == someNote && (rate == 0 || s.Rate < rate) && !t.inCrowd(s) {

@@ -161,7 +161,7 @@ func (x columns) sample(row []string) (sample, error) {
 	return jmeterCall(row[x.at], row[x.elapsed], row[x.label], success, code)
 }
 
-// errSum reports a sample that is the sum of several calls, of none of which it has a time; unsummed says what to do.
+// errSum reports a sample that is the sum of several calls and lacks their times; unsummed says what to do.
 var errSum = errors.New("the sample is the sum of several calls (SampleCount): no call has a time of its own")
 
 const unsummed = "run JMeter with mode=StrippedBatch in place of Statistical"

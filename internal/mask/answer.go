@@ -45,7 +45,7 @@ func isOwn(err error) bool {
 		errors.As(err, new(tls.AlertError))
 }
 
-// answerWords says what is wrong in words of which the server has chosen none.
+// answerWords says what is wrong in words that the server has not chosen.
 func answerWords(err error) string {
 	var (
 		name    x509.HostnameError
@@ -69,7 +69,7 @@ func answerWords(err error) string {
 	return "the answer is not HTTP"
 }
 
-// firstClause returns text up to the colon before which there is nothing but what Go's own packages say.
+// firstClause returns what begins a text and what follows up to the next colon: Go's own packages have written both.
 func firstClause(text, begin string) string {
 	clause, _, _ := strings.Cut(strings.TrimPrefix(text, begin), ": ")
 	return begin + clause

@@ -13,10 +13,10 @@ import (
 	"tare/rigs/hosttest"
 )
 
-// TestWorkIsLimited calls each fixture whose limit takes real time over many connections at once: from the first call on
-// it does not do more than its truth. No later moment would do as a beginning: 48 answers that take turns over one link
-// end together, and a host that stood still shortly before makes more of them end after it. How much less a fixture does
-// depends on the host: on a busy one it takes longer to do a twentieth.
+// TestWorkIsLimited calls each fixture whose limit takes real time over many connections at once: from the first call
+// on it does not do more than its truth. No later moment would do as a beginning: 48 answers that take turns over one
+// link end together, and a host that stood still shortly before makes more of them end after it. How much less a
+// fixture does depends on the host: on a busy one it takes longer to do a twentieth.
 func TestWorkIsLimited(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
