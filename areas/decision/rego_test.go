@@ -175,8 +175,8 @@ todo_test_later if false
 	}
 }
 
-// TestHungryRegoIsBounded: a few rules, or a test of a bundle's own, may not take what memory this host has. They ask for
-// 10 GB at once: OPA ends a test that takes 5 s, and a busy host may be slow.
+// TestHungryRegoIsBounded: a few rules, or a test of a bundle's own, may not take what memory this host has. They ask
+// for 10 GB at once: OPA ends a test that takes 5 s, and a busy host may be slow.
 func TestHungryRegoIsBounded(t *testing.T) {
 	_, launch := requireEngine(t, engine.OPA)
 	if !launch.CanProve() {
