@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tare/internal/budget"
+	"tare/internal/metric"
 	"tare/internal/report"
 	"tare/internal/stat"
 	"tare/internal/unit"
@@ -218,7 +219,8 @@ func (a *analysis) alsoKept(out report.SLO) report.SLO {
 		return out
 	}
 	out.Verdict = report.Inconclusive
-	out.Note = strings.Join(append(nonEmpty(out.Note), a.cmp.failedUnder("response", out.Operation, out.Treatment)), "; ")
+	failed := a.cmp.failedUnder(metric.Response.Name, out.Operation, out.Treatment)
+	out.Note = strings.Join(append(nonEmpty(out.Note), failed), "; ")
 	return out
 }
 

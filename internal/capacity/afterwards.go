@@ -94,7 +94,7 @@ func (r *session) within(begun, d time.Duration) (held *bool, open bool) {
 	all := r.missing(begun, d, false, func(c *load.Call) time.Duration { return c.Response() })
 	switch held = all.decided(r.o.SLOShare); {
 	case held == nil:
-		return nil, all.mayHold(r.o.SLOShare, d, sloLongest)
+		return nil, all.mayHold(r.o.SLOShare, d)
 	case *held && d < sloLeast:
 		return nil, true
 	case *held:
@@ -113,9 +113,7 @@ type missed struct{ over, of float64 }
 
 // missing counts the calls that were due within d from begun on and did not end well within the objective, by the times
 // that took gives. Calls that were held back are left out if apart is set.
-func (r *session) missing(
-	begun, d time.Duration, apart bool, took func(*load.Call) time.Duration,
-) missed {
+func (r *session) missing(begun, d time.Duration, apart bool, took func(*load.Call) time.Duration) missed {
 	var times, over []float64
 	n := 0.0
 	var stopped heldBack
@@ -138,7 +136,7 @@ func (r *session) missing(
 	return missed{n / each, float64(len(times)) / each}
 }
 
-// interval is that of the share that misses the objective. It is as wide as that of whole calls, rounded to the worse.
+// interval bounds the share that misses the objective. Parts of calls are rounded so that it becomes wider.
 func (m missed) interval() (lo, hi float64) {
 	n := uint64(m.of)
 	low, ok := stat.BinomialInterval(min(n, uint64(m.over)), n, sloLevel)
@@ -160,53 +158,14 @@ func (m missed) decided(most float64) *bool {
 	return nil
 }
 
-// mayHold reports whether it would be shown that the objective holds, if it went on like this from d to longest.
-func (m missed) mayHold(most float64, d, longest time.Duration) bool {
+// mayHold reports whether it would be shown that the objective holds, if the calls went on as within d for sloLongest.
+func (m missed) mayHold(most float64, d time.Duration) bool {
 	if d < 5*time.Second {
 		return true
 	}
-	more := longest.Seconds() / d.Seconds()
+	more := sloLongest.Seconds() / d.Seconds()
 	_, hi := missed{m.over * more, m.of * more}.interval()
 	return hi <= most
-}
-
-// share tests whether at most most of the calls that were due within d from begun on are bad: nil where noise leaves it
-// open. The mean share of the batches is returned as well. Calls that were held back are left out if apart is set.
-func (r *session) share(
-	begun, d, batch time.Duration, most float64, apart bool, bad func(*load.Call) bool,
-) (held *bool, mean float64) {
-	n := max(0, int(d/batch))
-	slow, all := make([]float64, n), make([]float64, n)
-	total, over := 0.0, 0.0
-	var stopped heldBack
-	for c := range r.due(begun, math.MaxInt64) {
-		if stopped.disturbs(c) && apart {
-			continue
-		}
-		k := int((c.Intended - begun) / batch)
-		if k < 0 || k >= n {
-			continue
-		}
-		all[k]++
-		total++
-		if bad(c) {
-			slow[k]++
-			over++
-		}
-	}
-	for k := range slow {
-		slow[k] /= math.Max(1, all[k])
-	}
-	e, ok := stat.MeanInterval(slow, level)
-	switch {
-	case !ok || total < 3/most && over <= most*total: // none of n calls proves less than 3/n
-		return nil, over / math.Max(1, total)
-	case e.Hi <= most:
-		return new(true), e.Value
-	case e.Lo > most:
-		return new(false), e.Value
-	}
-	return nil, e.Value
 }
 
 // rates offers the rates that budgets name, from the lowest on, as long as they held in the search and time is left:

@@ -308,14 +308,14 @@ func (r *session) sheds(role Role, rate float64, try int) (held bool, goodput fl
 			return false
 		}
 		next = elapsed + batch
-		open, _ = r.share(begun, elapsed-settled-old, batch, most, true, endedBadly)
+		open, _ = r.share(begun, elapsed-settled-old, batch, most)
 		return open != nil
 	})
 	if err != nil {
 		return false, 0, err
 	}
 	if open == nil {
-		_, mean := r.share(begun, step.Length()-settled-old, batch, most, true, endedBadly)
+		_, mean := r.share(begun, step.Length()-settled-old, batch, most)
 		open = new(mean <= most)
 	}
 	if *open && r.lossOverConfirmations(rate) > most {
@@ -332,6 +332,43 @@ func (r *session) sheds(role Role, rate float64, try int) (held bool, goodput fl
 		return r.sheds(role, rate, try+1)
 	}
 	return *open, goodput, nil
+}
+
+// share tests whether at most a share of the calls that were due within d from begun on ended badly: nil where noise
+// leaves it open. The mean share of the batches is returned as well. Calls that were held back are left out.
+func (r *session) share(begun, d, batch time.Duration, most float64) (held *bool, mean float64) {
+	n := max(0, int(d/batch))
+	slow, all := make([]float64, n), make([]float64, n)
+	total, over := 0.0, 0.0
+	var stopped heldBack
+	for c := range r.due(begun, math.MaxInt64) {
+		if stopped.disturbs(c) {
+			continue
+		}
+		k := int((c.Intended - begun) / batch)
+		if k < 0 || k >= n {
+			continue
+		}
+		all[k]++
+		total++
+		if endedBadly(c) {
+			slow[k]++
+			over++
+		}
+	}
+	for k := range slow {
+		slow[k] /= math.Max(1, all[k])
+	}
+	e, ok := stat.MeanInterval(slow, level)
+	switch {
+	case !ok || total < 3/most && over <= most*total: // none of n calls proves less than 3/n
+		return nil, over / math.Max(1, total)
+	case e.Hi <= most:
+		return new(true), e.Value
+	case e.Lo > most:
+		return new(false), e.Value
+	}
+	return nil, e.Value
 }
 
 // lossOverConfirmations is the share of the calls that did not end well over all confirmations of about that rate since

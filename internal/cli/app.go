@@ -29,7 +29,7 @@ type app struct {
 	interrupts *interrupts
 	// guesses bounds the rate of all questions that guess asks; nil: none was asked.
 	guesses *ratelimit.Limiter
-	// limiter is that of the step before, such as the guess or the look at the host; nil: nothing was sent yet.
+	// limiter bounded the last step that sent requests, such as the guess or the look at the host; nil: none has.
 	limiter *ratelimit.Limiter
 	// lost is the first error of writing to standard output: a report that was not delivered must not look like
 	// success.

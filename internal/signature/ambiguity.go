@@ -65,8 +65,8 @@ func (f *features) disagree() {
 	f.doubtQueues()
 }
 
-// leftByLater says why a limit on the rate is not told from a queue that serves the newest call first: calls were left
-// behind, which a busy host makes of a few of any service, too. "" where none were.
+// leftByLater says why the target may be a queue that serves the newest call first, and not a limit on the rate: later
+// calls were answered before earlier ones. A busy host causes that, too. It is "" where no call was left behind.
 func (f *features) leftByLater() string {
 	if f.newestFirst {
 		return "calls that were taken were left behind by later ones"
