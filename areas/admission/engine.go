@@ -15,6 +15,8 @@ import (
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"tare/area"
 	"tare/areas/admission/apimetrics"
@@ -328,16 +330,45 @@ func (p *arm) awaitReady(ctx context.Context, o *unstructured.Unstructured) erro
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	in := p.policies.keeper.Dynamic().Resource(resource).Namespace(o.GetNamespace())
-	return p.await(ctx, what, func() error {
-		is, err := in.Get(ctx, o.GetName(), v1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if ready, says := p.policies.own.Ready(is); !ready {
-			return fmt.Errorf("its engine says %q", says)
-		}
+	return p.awaitReadyIn(ctx, in, o.GetName(), what)
+}
+
+func (p *arm) awaitReadyIn(ctx context.Context, in dynamic.ResourceInterface, name, what string) error {
+	within, reminded := settleWithin, p.env.Clock.Now()
+	if p.foreign {
+		within *= 2 // where only the engine itself tries again: it does after 20, 41 and 82 s
+	}
+	return p.awaitWithin(ctx, within, what, func() error { return p.checkReady(ctx, in, name, &reminded) })
+}
+
+// checkReady asks for an object whose engine should say that it is in force. The engine is reminded of one that the API
+// server refused, but not on a user's cluster.
+func (p *arm) checkReady(ctx context.Context, in dynamic.ResourceInterface, name string, reminded *time.Time) error {
+	is, err := in.Get(ctx, name, v1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	ready, says := p.policies.own.Ready(is)
+	if ready {
 		return nil
-	})
+	}
+	err = fmt.Errorf("its engine says %q", says)
+	if now := p.env.Clock.Now(); !p.foreign && cluster.LacksParamKind(says) && now.Sub(*reminded) >= remindEvery {
+		*reminded = now
+		_, failed := in.Patch(ctx, name, types.MergePatchType, reminder(now), v1.PatchOptions{})
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// remindEvery is the least time between two reminders.
+const remindEvery = 2 * time.Second
+
+// reminder is a change of an object that has its engine look at it again. The API server refuses what policies are
+// about until it has found the kinds of their parameters, for which it looks every half minute, and an engine that it
+// refused waits twice as long each time.
+func reminder(now time.Time) []byte {
+	return fmt.Appendf(nil, `{"metadata":{"annotations":{"tare.dev/reminded":%q}}}`, now.Format(time.RFC3339))
 }
 
 // await tries until it succeeds, or for settleWithin.
