@@ -293,7 +293,7 @@ func (p *pairing) label(rep *report.Report) {
 	p.noteUnpaired(rep)
 	if !p.same {
 		rep.Diff = p.diff()
-		rep.Warnings = append(rep.Warnings, p.differences()...)
+		rep.Warnings = slices.Concat(p.surroundings(), rep.Warnings, p.differences())
 	}
 }
 
@@ -356,33 +356,50 @@ func levelsIn(r *record.Record, id string) map[string]string {
 	return nil
 }
 
-// differences are what was not the same in two runs, besides the treatments. What a record does not say cannot differ.
-func (p *pairing) differences() []string {
-	a, b := &p.base.Record.Header, &p.treated.Record.Header
-	var out []string
-	differ := func(what, x, y string) {
-		if x != y && x != "" && y != "" {
-			out = append(out, fmt.Sprintf("the runs differ in %s: %s and %s", what, x, y))
+// A twoValues is what two runs say of one thing.
+type twoValues struct{ what, a, b string }
+
+// differing says where the values differ. What a record does not say cannot differ.
+func differing(values []twoValues) (out []string) {
+	for _, v := range values {
+		if v.a != v.b && v.a != "" && v.b != "" {
+			out = append(out, fmt.Sprintf("the runs differ in %s: %s and %s", v.what, v.a, v.b))
 		}
 	}
-	differ("host", a.Host.Name, b.Host.Name)
-	differ("kernel", a.Host.Kernel, b.Host.Kernel)
-	differ("CPUs", count(a.Host.CPUs), count(b.Host.CPUs))
-	differ("architecture", a.Host.Arch, b.Host.Arch)
-	differ("area", a.Area, b.Area)
-	for _, x := range loadDifferences(&p.base.Record.Plan.Load, &p.treated.Record.Plan.Load) {
-		differ(x[0], x[1], x[2])
-	}
-	if p.base.Record.Plan.Unblocked || p.treated.Record.Plan.Unblocked {
-		return out // nothing of tare's measured it, and two result files always differ
-	}
-	differ("tare", a.Tool.Version, b.Tool.Version)
-	differ("experiment file", short(a.Experiment.SHA256), short(b.Experiment.SHA256))
 	return out
 }
 
-// loadDifferences lists what two runs may have been offered differently: the name and either value.
-func loadDifferences(a, b *record.Load) [][3]string {
+// surroundings are where and with what two runs were made, where that differs.
+func (p *pairing) surroundings() []string {
+	a, b := p.base.Record, p.treated.Record
+	x, y := &a.Header.Host, &b.Header.Host
+	values := []twoValues{
+		{"host", x.Name, y.Name},
+		{"kernel", x.Kernel, y.Kernel},
+		{"CPUs", count(x.CPUs), count(y.CPUs)},
+		{"architecture", x.Arch, y.Arch},
+	}
+	for _, key := range sortedKeys(a.Plan.Made) {
+		values = append(values, twoValues{key, a.Plan.Made[key], b.Plan.Made[key]})
+	}
+	return differing(values)
+}
+
+// differences are what else was not the same in two runs, besides the treatments.
+func (p *pairing) differences() []string {
+	a, b := p.base.Record, p.treated.Record
+	values := append([]twoValues{{"area", a.Header.Area, b.Header.Area}}, loadValues(&a.Plan.Load, &b.Plan.Load)...)
+	if !a.Plan.Unblocked && !b.Plan.Unblocked { // tare measured them, and not two result files, which always differ
+		values = append(values,
+			twoValues{"tare", a.Header.Tool.Version, b.Header.Tool.Version},
+			twoValues{"experiment file", short(a.Header.Experiment.SHA256), short(b.Header.Experiment.SHA256)},
+		)
+	}
+	return differing(values)
+}
+
+// loadValues are what two runs may have been offered differently.
+func loadValues(a, b *record.Load) []twoValues {
 	seconds := func(s float64) string {
 		if s == 0 {
 			return ""
@@ -395,7 +412,7 @@ func loadDifferences(a, b *record.Load) [][3]string {
 		}
 		return unit.PerSecond(rate)
 	}
-	out := [][3]string{
+	out := []twoValues{
 		{"load.rate", perSecond(a.Rate), perSecond(b.Rate)},
 		{"load.workers", count(a.Workers), count(b.Workers)},
 		{"load.duration", seconds(a.Duration), seconds(b.Duration)},
@@ -405,11 +422,11 @@ func loadDifferences(a, b *record.Load) [][3]string {
 		{"load.arrivals", a.Arrivals, b.Arrivals},
 	}
 	if len(a.Rates) > 0 && len(b.Rates) > 0 {
-		out = append(out, [3]string{"load.rates", fmt.Sprint(a.Rates), fmt.Sprint(b.Rates)})
+		out = append(out, twoValues{"load.rates", fmt.Sprint(a.Rates), fmt.Sprint(b.Rates)})
 	}
 	if (a.Workers > 0) != (b.Workers > 0) {
 		kind := map[bool]string{true: "a closed loop of workers", false: "an open loop"}
-		out = append(out, [3]string{"load", kind[a.Workers > 0], kind[b.Workers > 0]})
+		out = append(out, twoValues{"load", kind[a.Workers > 0], kind[b.Workers > 0]})
 	}
 	return out
 }

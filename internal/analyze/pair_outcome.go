@@ -113,7 +113,7 @@ func (p *pairing) outcomeRemarks(rep *report.Report, sides [2]*analysis) {
 	}
 	rep.Warnings = append([]string{first}, rep.Warnings...)
 	if !p.same {
-		rep.Warnings = append(rep.Warnings, p.differences()...)
+		rep.Warnings = slices.Concat(p.surroundings(), rep.Warnings, p.differences())
 	}
 	for i, r := range []Run{p.base, p.treated} {
 		if i > 0 && p.same {

@@ -305,7 +305,10 @@ func (p *parser) benchSeries(x *benchLines) error {
 	return nil
 }
 
-// setTreatments makes treatments of the levels that differ between configurations.
+// aboutSource are the keys of configuration that tell which source was measured: two files are to differ in it.
+var aboutSource = []string{"commit", "commit-time", "branch", "date"}
+
+// setTreatments makes treatments of the levels that differ between configurations, and keeps the others.
 func (x *benchLines) setTreatments() {
 	count := map[[2]string]int{} // of a key and its value
 	for _, c := range x.configs {
@@ -318,8 +321,16 @@ func (x *benchLines) setTreatments() {
 		for key, v := range c.levels {
 			if count[[2]string{key, v}] < len(x.configs) {
 				varies[key] = v
+			} else if !slices.Contains(aboutSource, key) {
+				x.p.made(key, v)
 			}
 		}
 		c.treatment = treatment(varies)
+	}
+	said := slices.ContainsFunc(slices.Collect(maps.Values(x.configs)), func(c *benchConfig) bool {
+		return c.levels["gomaxprocs"] != ""
+	})
+	if !said && x.p.data.Made["goos"] != "" { // go test leaves out a 1
+		x.p.made("gomaxprocs", "1")
 	}
 }

@@ -73,6 +73,8 @@ type Data struct {
 	// Unit says what one repetition is: "run", "fork", "slice of calls".
 	Unit   string
 	Series []*Series
+	// Made is what the file says of where and with what all of its results were made: "cpu", "JVM".
+	Made map[string]string
 	// Notes say what was omitted and why; Warnings say what limits the results.
 	Notes, Warnings []string
 	// Findings are malformed parts, at most 20 of them; Malformed counts all.
@@ -312,6 +314,19 @@ func (p *parser) tellIgnored() {
 func (p *parser) note(format string, args ...any) { once(&p.data.Notes, format, args...) }
 
 func (p *parser) warn(format string, args ...any) { once(&p.data.Warnings, format, args...) }
+
+// made keeps what the file says of where or with what its results were made. Of several values it keeps all.
+func (p *parser) made(key, value string) {
+	key, value = plain(key), plain(value)
+	switch known := p.data.Made[key]; {
+	case p.data.Made == nil:
+		p.data.Made = map[string]string{key: value}
+	case known == "":
+		p.data.Made[key] = value
+	case !slices.Contains(strings.Split(known, ", "), value):
+		p.data.Made[key] = plain(known + ", " + value)
+	}
+}
 
 func once(list *[]string, format string, args ...any) {
 	s := plain(fmt.Sprintf(format, args...))

@@ -246,6 +246,9 @@ BenchmarkOpen-4 30 300 ns/op
 	if !slices.ContainsFunc(d.Notes, func(s string) bool { return strings.Contains(s, "unit MB/s") }) {
 		t.Errorf("nothing is said about MB/s: %q", d.Notes)
 	}
+	if want := map[string]string{"goos": "linux"}; !maps.Equal(d.Made, want) {
+		t.Errorf("all was made with %v, want %v: the rest varies", d.Made, want)
+	}
 }
 
 // TestSlices: calls are cut into slices in the order in which they were sent, whatever their order in the file, and

@@ -61,6 +61,8 @@ func (p *parser) jmh(results *[]jmhResult) error {
 		}
 		if r.Version != "" {
 			p.note("JMH %s, %s %s", r.Version, r.VM, r.JDK)
+			p.made("JMH", r.Version)
+			p.made("JVM", r.VM+" "+r.JDK)
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.Secondary)) {
 			p.ignore("secondary metric " + strings.TrimPrefix(name, "·"))

@@ -24,7 +24,7 @@ func (d *Data) Write(results string, h record.Header, c clock.Clock) (dir string
 		return "", err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	plan := record.Plan{Treatments: d.treatments(), Blocks: d.blocks(), Unblocked: true, Notes: d.notes()}
+	plan := record.Plan{Treatments: d.treatments(), Blocks: d.blocks(), Unblocked: true, Notes: d.notes(), Made: d.Made}
 	if err := w.Plan(plan); err != nil {
 		return w.Dir(), err
 	}

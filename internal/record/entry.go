@@ -134,6 +134,8 @@ type Plan struct {
 	Quantities []metric.Metric `json:"quantities,omitempty"`
 	// Unblocked says that the trials were not taken in interleaved blocks: results of another tool.
 	Unblocked bool `json:"unblocked,omitempty"`
+	// Made is what another tool's file says of where and with what all of its results were made: "cpu", "JVM".
+	Made map[string]string `json:"made,omitempty"`
 }
 
 // Factor is a property that the experiment varies.
