@@ -237,6 +237,18 @@ func TestSentenceSaysWhatHappened(t *testing.T) {
 			"held 100 s: 100 calls, 1.000/s in all, errors 1%; no drift of cpu and response.p99 over 5 %; whether rss " +
 				"drifts is not decided",
 		},
+		{
+			Soak{Seconds: 100, Total: good, Moments: []Moment{{WarmUp: true, Good: 1}, {Good: 1}}},
+			"held 100 s: 100 calls, 1.000/s in all, errors 1%; the target's memory and CPU time were not watched",
+		},
+		{
+			Soak{Seconds: 100, Total: good, Moments: []Moment{{Good: 1}, {Good: 1, CPU: new(0.1)}}},
+			"held 100 s: 100 calls, 1.000/s in all, errors 1%; the target's memory was not watched",
+		},
+		{
+			Soak{Seconds: 100, Total: good, Moments: []Moment{{Good: 1, CPU: new(0.1), RSS: new(1e6)}}},
+			"held 100 s: 100 calls, 1.000/s in all, errors 1%",
+		},
 	} {
 		if got := c.s.Sentence(); got != c.want {
 			t.Errorf("got  %q\nwant %q", got, c.want)

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"tare/internal/question"
@@ -67,7 +68,26 @@ func (s *Soak) Sentence() string {
 	if n := len(s.Restarts); n > 0 {
 		parts = append(parts, "its process was replaced "+times(n))
 	}
-	return strings.Join(append(parts, s.trends()...), "; ")
+	parts = append(parts, s.trends()...)
+	if text := s.unwatched(); text != "" {
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// unwatched says what of the target was never read, so that nobody takes "no drift" for it; "" if nothing was measured.
+func (s *Soak) unwatched() string {
+	var what []string
+	if !slices.ContainsFunc(s.Moments, func(m Moment) bool { return m.RSS != nil || m.Heap != nil }) {
+		what = append(what, "memory")
+	}
+	if !slices.ContainsFunc(s.Moments, func(m Moment) bool { return m.CPU != nil }) {
+		what = append(what, "CPU time")
+	}
+	if len(what) == 0 || !slices.ContainsFunc(s.Moments, func(m Moment) bool { return !m.WarmUp && m.Good > 0 }) {
+		return "" // CPU time is told for each good call
+	}
+	return "the target's " + listed(what) + " " + plural(len(what), "was", "were") + " not watched"
 }
 
 // mostFailing is the largest share of calls that fail, outside of outages, of what is said to have held.
