@@ -110,6 +110,31 @@ func archived(t *testing.T, texts tree) string {
 	return path
 }
 
+// holed writes an archive of a few bytes with a file that is one hole of 4 GiB, as GNU tar writes it.
+func holed(t *testing.T, name string) string {
+	t.Helper()
+	header := make([]byte, 512)
+	for at, text := range map[int]string{
+		0: name, 100: "0000600", 108: "0000000", 116: "0000000", 124: "00000000000", 136: "00000000000", 148: "        ",
+		156: "S", 257: "ustar  ", 386: "40000000000", 398: "00000000000", 483: "40000000000",
+	} {
+		copy(header[at:], text)
+	}
+	sum := 0
+	for _, b := range header {
+		sum += int(b)
+	}
+	copy(header[148:], fmt.Sprintf("%06o\x00 ", sum))
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := z.Write(append(header, make([]byte, 1024)...))
+	path := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	if err := errors.Join(err, z.Close(), os.WriteFile(path, b.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func ownSpec(k engine.Kind, bundle string) *Spec {
 	s := &Spec{Embedded: &Embedded{Engine: k, Bundle: bundle}}
 	if k == engine.OPA {
@@ -242,6 +267,12 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 			}, "enforcer: its own answer is true or false",
 		},
 		"an archive of much": {func(s *Spec) { *s = *ownSpec(engine.OPA, much) }, "bundle.tar.gz holds more than 64 MiB"},
+		"a hole that OPA would load": {
+			func(s *Spec) { *s = *ownSpec(engine.OPA, holed(t, "data.json")) }, "bundle.tar.gz holds more than 64 MiB",
+		},
+		"a hole beside what OPA loads": {
+			func(s *Spec) { *s = *ownSpec(engine.OPA, holed(t, "x.bin")) }, "bundle.tar.gz holds more than 64 MiB",
+		},
 		"an archive with two files of a name": {
 			func(s *Spec) { *s = *ownSpec(engine.OPA, twice) }, "bundle.tar.gz holds a/policy.rego twice",
 		},

@@ -57,7 +57,7 @@ func checkArchive(at string) error {
 			return nil //nolint:nilerr // OPA says so, with more
 		}
 		if n, _ := io.Copy(io.Discard, io.LimitReader(packed, mostUnpacked+1)); n > mostUnpacked {
-			return fmt.Errorf("%s holds more than %d MiB: unpack it", at, mostUnpacked>>20)
+			return holdsTooMuch(at)
 		}
 		return nil
 	})
@@ -65,17 +65,27 @@ func checkArchive(at string) error {
 		return err
 	}
 	names, twice := map[string]bool{}, ""
-	_ = EachOfOPA(at, func(name string, _ []byte) error {
+	err = EachOfOPA(at, func(name string, _ []byte) error {
 		if names[name] {
 			twice = name
 		}
 		names[name] = true
 		return nil
 	})
+	if errors.Is(err, errTooMuch) {
+		return err
+	}
 	if twice != "" {
 		return fmt.Errorf("%s holds %s twice, and only one of the two would decide: take one out", at, twice)
 	}
 	return nil
+}
+
+// errTooMuch is in the error about an archive that holds more than mostUnpacked.
+var errTooMuch = errors.New("unpack it")
+
+func holdsTooMuch(at string) error {
+	return fmt.Errorf("%s holds more than %d MiB: %w", at, mostUnpacked>>20, errTooMuch)
 }
 
 // EachOfOPA calls do for each file of a bundle that OPA loads.
@@ -96,21 +106,26 @@ func EachOfOPA(at string, do func(name string, text []byte) error) error {
 			return err
 		}
 		in := tar.NewReader(io.LimitReader(packed, mostUnpacked))
-		for {
+		for left := int64(mostUnpacked); ; {
 			h, err := in.Next()
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-			if err == nil {
-				text, err = io.ReadAll(in)
-			}
 			if err != nil {
 				return err
 			}
-			if name := path.Clean("/" + h.Name)[1:]; bundle.LoadedByOPA(name) {
-				if err := do(name, text); err != nil {
-					return err
-				}
+			if left -= h.Size; left < 0 { // of a file with holes, which take no room in the archive
+				return holdsTooMuch(at)
+			}
+			name := path.Clean("/" + h.Name)[1:]
+			if !bundle.LoadedByOPA(name) {
+				continue
+			}
+			if text, err = io.ReadAll(in); err != nil {
+				return err
+			}
+			if err := do(name, text); err != nil {
+				return err
 			}
 		}
 	})
