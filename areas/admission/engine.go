@@ -333,6 +333,7 @@ func (p *arm) awaitReady(ctx context.Context, o *unstructured.Unstructured) erro
 	return p.awaitReadyIn(ctx, in, o.GetName(), what)
 }
 
+// awaitReadyIn is awaitReady of an object among those of its kind.
 func (p *arm) awaitReadyIn(ctx context.Context, in dynamic.ResourceInterface, name, what string) error {
 	within, reminded := settleWithin, p.env.Clock.Now()
 	if p.foreign {

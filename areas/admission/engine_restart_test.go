@@ -136,7 +136,7 @@ func TestEnginesAreReminded(t *testing.T) {
 	}
 	took, reminders, err := try(refusal, false)
 	if err != nil || took > 30*time.Second+2*remindEvery || reminders < 10 || reminders > 16 {
-		t.Errorf("in force after %v and %d reminders, which the kind was found after 30 s: %v", took, reminders, err)
+		t.Errorf("in force after %v and %d reminders; the kind was found after 30 s: %v", took, reminders, err)
 	}
 	for what, c := range map[string]struct {
 		says    string

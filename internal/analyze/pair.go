@@ -293,7 +293,7 @@ func (p *pairing) label(rep *report.Report) {
 	p.noteUnpaired(rep)
 	if !p.same {
 		rep.Diff = p.diff()
-		rep.Warnings = slices.Concat(p.surroundings(), rep.Warnings, p.differences())
+		p.warnOfDifferences(rep)
 	}
 }
 
@@ -367,6 +367,11 @@ func differing(values []twoValues) (out []string) {
 		}
 	}
 	return out
+}
+
+// warnOfDifferences says first where the surroundings of two runs differ, and last what else does.
+func (p *pairing) warnOfDifferences(rep *report.Report) {
+	rep.Warnings = slices.Concat(p.surroundings(), rep.Warnings, p.differences())
 }
 
 // surroundings are where and with what two runs were made, where that differs.

@@ -113,7 +113,7 @@ func (p *pairing) outcomeRemarks(rep *report.Report, sides [2]*analysis) {
 	}
 	rep.Warnings = append([]string{first}, rep.Warnings...)
 	if !p.same {
-		rep.Warnings = slices.Concat(p.surroundings(), rep.Warnings, p.differences())
+		p.warnOfDifferences(rep)
 	}
 	for i, r := range []Run{p.base, p.treated} {
 		if i > 0 && p.same {

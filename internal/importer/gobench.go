@@ -305,10 +305,7 @@ func (p *parser) benchSeries(x *benchLines) error {
 	return nil
 }
 
-// aboutSource are the keys of configuration that tell which source was measured: two files are to differ in it.
-var aboutSource = []string{"commit", "commit-time", "branch", "date"}
-
-// setTreatments makes treatments of the levels that differ between configurations, and keeps the others.
+// setTreatments makes treatments of the levels that differ between configurations.
 func (x *benchLines) setTreatments() {
 	count := map[[2]string]int{} // of a key and its value
 	for _, c := range x.configs {
@@ -321,15 +318,25 @@ func (x *benchLines) setTreatments() {
 		for key, v := range c.levels {
 			if count[[2]string{key, v}] < len(x.configs) {
 				varies[key] = v
-			} else if !slices.Contains(aboutSource, key) {
-				x.p.made(key, v)
 			}
 		}
 		c.treatment = treatment(varies)
 	}
-	said := slices.ContainsFunc(slices.Collect(maps.Values(x.configs)), func(c *benchConfig) bool {
-		return c.levels["gomaxprocs"] != ""
-	})
+	x.keepCommon(count)
+}
+
+// aboutSource are the keys of configuration that tell which source was measured: two files are to differ in it.
+var aboutSource = []string{"commit", "commit-time", "branch", "date"}
+
+// keepCommon keeps what all configurations have, given how many have each key with its value.
+func (x *benchLines) keepCommon(count map[[2]string]int) {
+	said := false // whether any line says what GOMAXPROCS was
+	for level, n := range count {
+		said = said || level[0] == "gomaxprocs"
+		if n == len(x.configs) && !slices.Contains(aboutSource, level[0]) {
+			x.p.made(level[0], level[1])
+		}
+	}
 	if !said && x.p.data.Made["goos"] != "" { // go test leaves out a 1
 		x.p.made("gomaxprocs", "1")
 	}

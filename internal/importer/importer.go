@@ -318,14 +318,17 @@ func (p *parser) warn(format string, args ...any) { once(&p.data.Warnings, forma
 // made keeps what the file says of where or with what its results were made. Of several values it keeps all.
 func (p *parser) made(key, value string) {
 	key, value = plain(key), plain(value)
-	switch known := p.data.Made[key]; {
-	case p.data.Made == nil:
-		p.data.Made = map[string]string{key: value}
-	case known == "":
-		p.data.Made[key] = value
-	case !slices.Contains(strings.Split(known, ", "), value):
-		p.data.Made[key] = plain(known + ", " + value)
+	known := p.data.Made[key]
+	if slices.Contains(strings.Split(known, ", "), value) {
+		return
 	}
+	if known != "" {
+		value = plain(known + ", " + value)
+	}
+	if p.data.Made == nil {
+		p.data.Made = map[string]string{}
+	}
+	p.data.Made[key] = value
 }
 
 func once(list *[]string, format string, args ...any) {
